@@ -54,6 +54,12 @@ EPL = {
     "b=Tick(symbol = a.symbol, price < a.price * 0.2) where timer:within(10 sec)]",
     "u": "select * from Tick match_recognize (partition by symbol measures X.price as top, last(D.price) as bottom, "
     "U.price as now pattern (X D{2,} U) define D as D.price < prev(D.price), U as U.price > prev(U.price))",
+    "w": "select a.ts as a, b.ts as b from Tick(price > 50)#length(1000) as a, Tick(price <= 50)#length(1000) as b "
+    "where a.symbol = b.symbol and a.volume = b.volume",
+    "y": "select t.ts as ts, t.price as price, q.price as ask from Tick(venue > 1) as t unidirectional, "
+    "Tick(venue <= 1)#unique(symbol) as q where t.symbol = q.symbol",
+    "z": "select a.ts as a, b.ts as b from Tick(price > 95)#time(10 sec) as a "
+    "left outer join Tick(price < 5)#time(10 sec) as b on a.symbol = b.symbol and a.volume > b.volume",
 }
 
 
@@ -96,7 +102,7 @@ def main() -> None:
         raise SystemExit(kernel_library.missing_reason())
     print("| | generated Python, ns | kernels, ns | ratio |\n|---|--:|--:|--:|")
     for name in options.only.split(","):
-        symbols = 1000 if name in "dij" else 100
+        symbols = 1000 if name in "dijw" else 100
         ways = {kernels: workbench(EPL[name], kernels=kernels) for kernels in (False, True)}
         costs: dict[bool, list[float]] = {False: [], True: []}
         for turn in range(options.rounds + 1):

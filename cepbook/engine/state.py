@@ -22,6 +22,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform
 
 from sortedcontainers import SortedList
 
+from cepbook.interrupts import InterruptGuard
+
 __all__ = [
     "STATE_CLASSES",
     "STATE_NAMES",
@@ -30,6 +32,7 @@ __all__ = [
     "State",
     "StateMarker",
     "created",
+    "defer",
     "initial",
     "saved_slots",
 ]
@@ -133,6 +136,47 @@ def saved_slots(cls: type) -> tuple[str, ...]:
         slots_in_order.update(dict.fromkeys((slots,) if isinstance(slots, str) else slots))
     left_out = {"__weakref__", "__dict__", *getattr(cls, "PASSING", ())}
     return tuple(name for name in slots_in_order if name not in left_out)
+
+
+def defer(state: Any, values: Any) -> None:
+    """Let the fields `DEFERRED` of a state be made when one of them is first read: ``values()`` returns them in order.
+
+    The state's slot `stored` keeps `values` until then. A state whose fields are deferred already is left as it is.
+    """
+    if getattr(state, "stored", None) is None:  # it is not set in a state that a snapshot restored
+        state.stored = values
+        cls = type(state)
+        state.__class__ = _DEFERRED_CLASSES.get(cls) or _deferred_class(cls)
+        for name in cls.DEFERRED:
+            delattr(state, name)
+
+
+_DEFERRED_CLASSES: dict[type, type] = {}
+
+
+def _deferred_class(cls: type) -> type:
+    """Return the class of states like those of `cls` that make their deferred fields when these are read.
+
+    It is a class of its own because Python looks all attributes of a class with `__getattr__` up in a slower way. In a
+    snapshot it is `cls`.
+    """
+    named = {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    own = {"__slots__": (), "__getattr__": _make_deferred, **named}
+    _DEFERRED_CLASSES[cls] = type(cls)(cls.__name__, (cls,), own)
+    STATE_CLASSES[STATE_NAMES[cls]] = cls  # the new class has taken its name
+    return _DEFERRED_CLASSES[cls]
+
+
+def _make_deferred(state: Any, name: str) -> Any:
+    """Return a deferred field of a state, which is one like others from now on."""
+    cls: Any = type(state).__mro__[1]
+    if name not in cls.DEFERRED:
+        raise AttributeError(name)
+    with InterruptGuard():
+        for field, value in zip(cls.DEFERRED, state.stored(), strict=True):
+            setattr(state, field, value)
+        state.stored, state.__class__ = None, cls
+    return getattr(state, name)
 
 
 class StateMarker(Enum):

@@ -166,6 +166,15 @@ class Run:
         }
 
 
+class ArrayRun(Run):
+    """A run whose batches are arrays."""
+
+    def replay(self, events: Any, cuts: Any, *, stepping: bool = False) -> None:
+        batch = self.runtime.batch(sorted({event.type for event in events}))
+        stops = range(self.runtime.now, events[-1].time + 1) if stepping else None
+        batch.run(slices(events, 0, batch.columns, arrays_only=True), stops)
+
+
 def run_both(
     one_by_one: Run, run: Run, events: Sequence[Event], cuts: Sequence[int], *, stepping: bool, read: int
 ) -> None:

@@ -797,6 +797,10 @@ def test_explain_tells_constants_and_how_a_replay_runs(cep: Workbench) -> None:
     cep.run("@name('once') select a.price as p from pattern [a=Tick -> Tick]")
     assert "because it is not of the form `every a=A -> …`" in cep.explain("once", "coverage")
     assert "decided when it is deployed" in cep.explain("select * from Tick", "coverage")
+    join = "select a.price as p from Tick#length(2) as a, Tick#length(2) as b where a."
+    cep.run(f"@name('pairs') {join}symbol = b.symbol; @name('all') {join}price > b.price")
+    assert "arrays find the pairs of events" in cep.explain("pairs", "coverage")
+    assert "because no texts, whole numbers or booleans of the two" in cep.explain("all", "coverage")
 
 
 def test_explain_says_what_is_wrong(cep: Workbench) -> None:

@@ -17,7 +17,6 @@ from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.delivery.delta import INSERT, MORE
 from cepbook.engine.expressions import to_python as lower
 from cepbook.engine.fragments.codegen_context import CodegenContext
-from cepbook.lang.plan import expressions as x
 
 JoinColumns = tuple[tuple[tuple[str, ...], bool], ...]
 
@@ -40,15 +39,6 @@ class JoinLoopCodegen:
         self._code: CodegenContext = joins.code
         self._source = joins.source
         self._contextual = joins.steps.context is not None
-        self._straight = self._goes_straight()
-
-    def _goes_straight(self) -> bool:
-        steps, code = self._joins.steps, self._code
-        columns = [c.value for c in steps.projection.columns]
-        tested = [e for e in (steps.where, steps.having, *self._joins.join.conditions) if e is not None]
-        plain = self._joins.join.inner and self._body.joins_rows and not code.arranged and not steps.projection.wildcard
-        safe = not x.find(x.Prev, *columns, *tested) and not any(map(lower.may_fail, (*columns, *tested)))
-        return plain and safe and steps.delivered_selector != "rstream"
 
     def write(self) -> None:
         """Write ``run_joined``."""
@@ -113,7 +103,7 @@ class JoinLoopCodegen:
 
     def _arrival(self, number: int) -> None:
         self._joins.at = number
-        if self._straight:
+        if self._body.delivers_pairs and self._joins.join.inner:
             self._straight_rows(number)
         else:
             self._body.arrival(Emitter(self._code, "now", guarded=False), hoisted=False)

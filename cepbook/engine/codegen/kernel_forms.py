@@ -43,6 +43,7 @@ _NUMBER_CELLS = {  # the cells of numbers by kind (see `CELL_KINDS`), and the na
 _QUEUES = {"rising": "least", "rising float": "least", "falling": "greatest", "falling float": "greatest"}
 
 
+ITEM_COLUMNS = {"t": ARRIVAL, "o": ORDINAL}  # by part of an item (see `EventLayout`)
 _NO_KERNEL = partial(Refusal, "no-kernel")  # of a statement whose rows are processed one by one
 
 
@@ -72,10 +73,12 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
     calls = (e for call in steps.calls for e in call.args)
     types = _types([*columns, *steps.keys, *steps.group_keys, *calls, *having])
     keys = _keys(steps, types)
-    window, limit = _window(stage, lazy=steps.lazy)
+    window, limit = window_form(stage, lazy=steps.lazy)
+    if window == "latest":
+        raise _NO_KERNEL("`unique` has no kernel")
     if steps.context is not None and (window == "period" or steps.grouped or steps.group_keys):
         raise _NO_KERNEL("its partitions have time windows or groups")
-    named = {str(place): name for name, place in code.items.positions.items()} | {"t": ARRIVAL, "o": ORDINAL}
+    named = ITEM_COLUMNS | {str(place): name for name, place in code.items.positions.items()}
     named |= {f"w{number}": GROUP for number in range(stage.operands)}  # no window but groupwin has one
     items = tuple(named.get(part, "") for part in code.items.parts)
     if not types.keys() | {ARRIVAL, ORDINAL, GROUP} >= set(items):
@@ -117,7 +120,10 @@ def _types(exprs: Iterable[x.BoundExpr]) -> dict[str, str]:
     return types
 
 
-def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "newest", "period"], int]:
+def window_form(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "newest", "period", "latest"], int]:
+    """Return how arrays find what leaves a window (see `WindowCodegen`), and its limit, a number of events or a period.
+    With `lazy` nobody sees when rows expire.
+    """
     windows = [window for window in stage.windows if not window.row.grouping]
     if not windows and stage.groups is None:
         return "none", 0
@@ -125,11 +131,13 @@ def _window(stage: WindowOperator, *, lazy: bool) -> tuple[Literal["none", "newe
         raise _NO_KERNEL("its windows have no kernel")
     (window,) = windows
     kernel = WINDOW_FORMS[window.name].kernel
+    if kernel == "latest":
+        return kernel, 1
     if kernel == "newest":
         limit = window.args[0].constant if window.args else KEPT
     else:
         limit = window.args[0].constant_millis if kernel and lazy and stage.groups is None else None
-    if not (kernel and isinstance(limit, int)):
+    if not (kernel and isinstance(limit, int) and limit <= KEPT):
         raise _NO_KERNEL(f"`{window.name}` has no kernel")
     return kernel, limit
 

@@ -21,6 +21,7 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.recognize_program import RecognizeProgram
 from cepbook.engine.relations.statement_state import StatementState, StoreState
 from cepbook.engine.relations.store_indexes import IndexRequest
+from cepbook.engine.vectorized.join_form import JoinForm
 from cepbook.engine.vectorized.kernel_form import KernelForm
 from cepbook.engine.windows.window_view import Item, ViewDelta
 from cepbook.errors import Span
@@ -143,7 +144,7 @@ class StatementProgram:
     # indexes of stores, by the name of the generated function that looks them up: (number of the input, request)
     index_requests: Mapping[str, tuple[int, IndexRequest]] = field(default_factory=dict)
     # the form in which kernels run the statement, or why they do not
-    kernel_form: Callable[[], KernelForm | str] = field(default=lambda: "it is no select over one stream")
+    kernel_form: Callable[[], KernelForm | JoinForm | str] = field(default=lambda: "it is no select over one stream")
     store_query: Callable[[], StoreQuery | None] = field(default=lambda: None)  # compiles how a query finds rows
     match_columns: tuple[str, ...] | None = None  # as in `StatementCodegen`
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)

@@ -15,6 +15,7 @@ from typing import Any
 from cepbook.engine.codegen.buffered_input import write_buffered_input
 from cepbook.engine.codegen.emit import ColumnEmitter, Emitter, RecordEmitter
 from cepbook.engine.codegen.join import JoinCodegen
+from cepbook.engine.codegen.join_forms import join_form
 from cepbook.engine.codegen.join_loop import JoinColumns, JoinLoopCodegen, join_columns
 from cepbook.engine.codegen.kernel_forms import kernel_form
 from cepbook.engine.codegen.output_rate import OutputRateCodegen, bind_limiter
@@ -140,6 +141,9 @@ class _SelectText:
         program.loop, program.join, program.recognize = writer.loop, join, row_pattern
         inserts_alone, unbound = writer.inserts_alone, writer.iterable_unbound
         program.kernel_form = partial(kernel_form, writer.code, steps, inserts_alone=inserts_alone, unbound=unbound)
+        if joins is not None and writer.loop is not None:
+            direct, null_at_zero = writer.body.delivers_pairs, writer.code.base.division_by_zero_null
+            program.kernel_form = partial(join_form, steps, joins.rows, direct=direct, null_at_zero=null_at_zero)
         return program
 
 

@@ -209,6 +209,17 @@ class StatementCodegen(DeltaCodegen):
             return False
         return steps.kind == "unaggregated" and not steps.makes_remove_rows
 
+    @property
+    def delivers_pairs(self) -> bool:
+        """True if each combination of a join is delivered at once as one insert row, which cannot fail."""
+        steps, joins = self.steps, self.joins
+        if joins is None or not self.joins_rows or steps.delivered_selector == "rstream" or joins.join.may_fail:
+            return False
+        columns = [column.value for column in steps.projection.columns]
+        tested = [e for e in (steps.where, steps.having, *joins.join.conditions) if e is not None]
+        plain = not (self.code.arranged or steps.projection.wildcard or x.find(x.Prev, *columns, *tested))
+        return plain and not any(map(lower.may_fail, (*columns, *tested)))
+
     def _joined_rows(self, emit: Emitter) -> None:
         source, code = self.source, self.code
         with source.block("if len(change[0]) == 1:"):

@@ -180,13 +180,18 @@ class CompositeIndex(HashIndex):
 
 
 class Relation(State):
-    """Items by ordinal, in order of arrival, with `indexes`."""
+    """Items by ordinal, in order of arrival, with `indexes`. After a batch that ran over arrays both are deferred
+    (`state.defer`).
+    """
 
-    __slots__ = ("indexes", "rows")
+    __slots__ = ("indexes", "rows", "stored")
+    PASSING = ("stored",)
+    DEFERRED = ("rows", "indexes")
 
     def __init__(self, indexes: Iterable[RelationIndex] = ()) -> None:
         self.rows: dict[int, Item] = {}
         self.indexes = list(indexes)
+        self.stored: Any = None
 
     def enter(self, item: Item) -> None:
         """Add an item."""

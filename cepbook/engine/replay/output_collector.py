@@ -206,6 +206,15 @@ class OutputCollector:
         if self.flat or self._statement.outlet.layout.columns is None:
             self._settle(len(self.flat))
 
+    def take_pairs(self, output: InsertColumns, begins: Any) -> None:
+        """Take the rows that a batch produced; those that do not begin a delivery belong to that of the row before."""
+        if begins.all():
+            self.take_columns(output, ())
+            return
+        flat = output.flat
+        flat[:: self._statement.outlet.layout.width] = [INSERT if first else MORE for first in begins]
+        self.flat += flat
+
     def taken(self, time: int, insert: Rows, remove: Rows, mark: int = 0) -> None:
         """Take a delivery of rows; `mark` carries its cause."""
         self._settle(0)

@@ -176,7 +176,7 @@ class StatementPass:
                 order = None if derived else self._chained(node.statement, batches, out)
                 order = order or self._in_order(node, batches, derived)
                 self._run_in_order(node.statement, *order, out, several_partitions)
-            else:
+            elif not self._run_pairs(node.statement, joined, out):
                 self._run_joined(node.statement, joined, out)
         else:
             with node.statement.timed.aside():
@@ -456,6 +456,26 @@ class StatementPass:
                 return None
             inputs[place] = batch, tuple(readers)
         return inputs
+
+    def _run_pairs(self, statement: RunningStatement, inputs: list[_Read | None], out: OutputCollector) -> bool:
+        """Run the batch of each stream of a join over arrays. Return False if that is not possible."""
+        events = sum(len(read[0].times) for read in inputs if read is not None)
+        if events < kernel_library.LEAST or statement.vectorized is None or statement.context is not None:
+            return False
+        if self._stops.leaps and statement.vectorized.form.timed:  # timers that are late are counted
+            return False
+        *own_batches, shared = inputs
+        batches = [None if own is None else own[0] for own in own_batches]
+        for number in () if shared is None else shared[1]:
+            if shared is None or batches[number] is not None:  # the stream has events of two types
+                return False
+            batches[number] = shared[0]
+        span = self._runtime.clock.now, self.last
+        output = statement.vectorized.run(batches, statement.state, span, statement.timed.rearm)
+        if output is None:
+            return False
+        out.take_pairs(*output)
+        return True
 
     def _run_joined(self, statement: RunningStatement, inputs: list[_Read | None], out: OutputCollector) -> None:
         clock, program = self._runtime.clock, statement.program

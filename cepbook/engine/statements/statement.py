@@ -486,13 +486,13 @@ class RunningStatement(StoreAccess, ContextMember):
 
     @cached_property
     def vectorized(self) -> Any:
-        """The kernels for batches of the statement; None if its form has none."""
+        """Runs batches of the statement over arrays; None if its form has nothing that does."""
         form = self.program.kernel_form()
         if isinstance(form, str):
             return None
-        from cepbook.engine.vectorized.vectorized_statement import VectorizedStatement
+        from cepbook.engine.vectorized.vectorized_statement import runner
 
-        return VectorizedStatement(form)
+        return runner(form)
 
     @property
     def pattern_alone(self) -> StatementPattern | None:

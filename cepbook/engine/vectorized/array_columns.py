@@ -7,7 +7,7 @@ as the engine does.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_, eq, ge, gt, le, lt, or_
 from typing import Any, NamedTuple
@@ -241,6 +241,15 @@ class ArrayColumns(FilterableColumns):
         places = np.flatnonzero(mask)
         columns = self if len(places) == len(mask) else self.of_rows(places)
         return FilterMask(mask.tobytes(), memoryview(places.data), columns._list(self._clock), columns, exact)
+
+
+def stored_columns(columns: Mapping[str, Any], names: Iterable[str]) -> dict[str, StoredColumn] | None:
+    """Return columns of events as arrays, in which whole numbers may have gaps; None if one is not."""
+    if not isinstance(columns, ArrayColumns):
+        return None
+    stored = {name: columns.retained(name) for name in names}
+    known = {name: column for name, column in stored.items() if column is not None}
+    return known if len(known) == len(stored) else None
 
 
 def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -58,7 +58,7 @@ class OutputForm:
     - ``context``: the built-in property `name` of the event's context partition
     - ``property``: the property `name` of the event
     - ``previous``: the same of the event `number` places before it in the window
-    - ``matched``: the same of the event that step `number` of a pattern has matched
+    - ``matched``: the same of the event that step `number` of a pattern has matched, or of stream `number` of a join
     - ``count``, ``total``, ``mean``, ``least``, ``greatest`` of argument `number`
     - ``constant``: the number `constant`
     - ``+``, ``-``, ``*``, ``/``: a double, from two `operands`

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cepbook.engine.vectorized.array_columns import COMPARE, StoredColumn, distinct, is_null
+from cepbook.engine.vectorized.array_columns import COMPARE, StoredColumn, distinct
 from cepbook.engine.vectorized.array_values import ARITHMETIC, ArrayValues
 from cepbook.engine.vectorized.group_cells import GroupCells
 from cepbook.engine.vectorized.kernel_form import GROUP, OutputForm
@@ -92,12 +92,9 @@ class OutputArrays(ColumnArrays):
         return self._cells.values(output.kind, output.number)
 
     def _previous(self, name: str, number: int) -> ArrayValues:
-        places, values = self._places(number), self._rows.arrays[name]
-        values, missing = values[np.maximum(places, 0)], places < 0
-        codes = self._rows.codes.get(name)
-        if codes is not None:
-            return ArrayValues(values, missing, np.array([*codes.values, None], object)[:-1])
-        return ArrayValues(values, missing | is_null(values))
+        places = self._places(number)
+        column, missing = self._rows.array_values(name, np.maximum(places, 0)), places < 0
+        return ArrayValues(column.values, missing if column.missing is None else column.missing | missing, column.texts)
 
     def _of_partition(self, name: str) -> ArrayValues:
         rows = self._rows

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cepbook.engine.vectorized.array_columns import StoredColumn, distinct_keys, is_null, with_nulls
+from cepbook.engine.vectorized.array_columns import StoredColumn, distinct, distinct_keys, is_null, with_nulls
+from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, EXACT, GROUP, NULL, NUMBER_TYPES, ORDINAL
 
 Array = npt.NDArray[Any]
@@ -51,9 +54,18 @@ class ValueCodes:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def null(self) -> int:
+        """The code of null; -1 if no value was null."""
+        return self._codes.get(None, -1)
+
     def of_column(self, column: StoredColumn) -> Array:
         """Return the codes of a column of texts."""
         assert column.texts is not None
+        if len(column.texts) > len(column.values):  # most of them may not occur
+            places, numbers = distinct(column.values)
+            of_rows: Array = self.of_values(column.texts[column.values[places]].tolist())[numbers]
+            return of_rows
         if column.texts is not self._known:
             self._translation = self.of_values(column.texts.tolist())
             self._known = column.texts
@@ -64,9 +76,9 @@ class ValueCodes:
         """Return the codes of values."""
         codes = list(map(self._codes.get, values))
         if None in codes:
-            new = [value for value in dict.fromkeys(values) if value not in self._codes]
-            self._codes.update(zip(new, range(len(self.values), len(self.values) + len(new)), strict=True))
-            self.values += new
+            new, first = [value for value in dict.fromkeys(values) if value not in self._codes], len(self.values)
+            self.values += new  # before they have codes: an interrupt in between makes none that stands for two values
+            self._codes.update(zip(new, range(first, first + len(new)), strict=True))
             codes = list(map(self._codes.__getitem__, values))
         return np.array(codes, np.int64)
 
@@ -197,14 +209,31 @@ class RowStore:
             self.alive[np.isin(self.arrays[GROUP], codes)] = False
 
     def cut(self, end: int) -> None:
-        """Remove the rows from number `end` on, and number the others anew."""
+        """Remove the rows from number `end` on."""
         self.end = end
-        self._move(0)
+        self.moves += 1
+
+    def replace(self, arrays: dict[str, Array], count: int) -> None:
+        """Replace all rows by `count` rows with these columns, all that there are. Nothing is copied."""
+        self.arrays, self.begin, self.end = arrays, 0, count
+        self.highest = {name: magnitude(arrays[name]) for name in self.highest}
+        self.moves += 1
 
     def clear(self) -> None:
         """Remove all rows."""
         self.begin = self.end = 0
         self.moves += 1
+
+    def array_values(self, name: str, rows: Array) -> ArrayValues:
+        """Return the values of some rows as an array."""
+        values, codes = self.arrays[name][rows], self.codes.get(name)
+        if codes is not None and len(codes) > len(rows):  # most texts do not occur
+            places, numbers = distinct(values)
+            return ArrayValues(numbers, texts=np.array([*codes.of_codes(values[places]), None], object)[:-1])
+        if codes is not None:
+            return ArrayValues(values, texts=np.array([*codes.values, None], object)[:-1])
+        missing = is_null(values)
+        return ArrayValues(values, missing if missing.any() else None)
 
     def values(self, name: str, rows: Array) -> list[Any]:
         """Return the Python values of some rows."""
@@ -226,3 +255,57 @@ class RowStore:
         self.arrays, self.alive = moved, alive  # not before there is memory for all of them
         self.begin, self.end = 0, len(rows)
         self.moves += 1
+
+
+class StoredItems:
+    """The items of windows whose rows are in a store. The parts of an item are the columns `names` of the store; with
+    `bare` an item is its only part. The items of all groups are made when those of one are read.
+    """
+
+    def __init__(self, rows: RowStore, names: Sequence[str], *, bare: bool = False) -> None:
+        self._rows = rows
+        self._names = names
+        self._bare = bare
+        self._items_of_groups: tuple[tuple[int, int], list[Any], Array] = (-1, -1), [], np.empty(0, np.int64)
+
+    def all(self) -> tuple[deque[Any]]:
+        """Return the items of the only window, as the deferred field of a `QueueView`."""
+        return (deque(self._make(self._rows.rows())),)
+
+    def by_key(self, at: int) -> tuple[dict[Any, Any]]:
+        """Return the items by the key at position `at`, as the deferred field of a `UniqueWindow`."""
+        (items,) = self.all()
+        return ({item[at]: item for item in items},)
+
+    def of(self, group: int) -> tuple[deque[Any]]:
+        """Return the items of a group, as the deferred field of a `QueueView`."""
+        now = self._rows.moves, self._rows.end
+        if self._items_of_groups[0] != now:
+            rows = self._rows.rows()
+            rows = rows[np.argsort(self._rows.arrays[GROUP][rows], kind="stable")]
+            self._items_of_groups = now, self._make(rows), self._rows.arrays[GROUP][rows]
+        _, items, groups = self._items_of_groups
+        begin, end = np.searchsorted(groups, (group, group + 1)).tolist()
+        return (deque(items[begin:end]),)
+
+    def stored_for(self, view: Any) -> bool:
+        """Return whether the items of a view are deferred, and will be made from the store."""
+        stored = getattr(view, "stored", None)  # not set in a view that a snapshot restored
+        return getattr(getattr(stored, "func", stored), "__self__", None) is self
+
+    def columns(self, items: Sequence[Any]) -> dict[str, Array] | None:
+        """Return items as columns of the store; None if arrays cannot hold them."""
+        parts: Sequence[Sequence[Any]] = [items] if self._bare else list(zip(*items, strict=True))
+        columns = {}
+        for name, values in zip(self._names, parts or repeat(()), strict=False):
+            column = np.array(values, np.int64) if name in (ARRIVAL, ORDINAL) else self._rows.loaded(name, values)
+            if column is None:
+                return None
+            columns[name] = column
+        return columns
+
+    def _make(self, rows: Array) -> list[Any]:
+        if not self._names:
+            return [()] * len(rows)
+        parts = [self._rows.values(name, rows) for name in self._names]
+        return parts[0] if self._bare else list(zip(*parts, strict=True))

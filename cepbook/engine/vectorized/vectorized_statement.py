@@ -8,32 +8,33 @@
                                          └── items of the window, when somebody reads them
 
 Between two batches the cells are those of the row engine again. The items of a window stay in the store: its views have
-none until generated code or an inspector reads them (see `QueueView.items`), and are loaded again by the next batch.
+none until generated code or an inspector reads them (`state.defer`), and are loaded again by the next batch.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import repeat
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from cepbook.engine.delivery.delta import InsertColumns
+from cepbook.engine.state import defer
 from cepbook.engine.time.clock import NEVER
-from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn, python_values
+from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn, python_values, stored_columns
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.group_cells import GroupCells
+from cepbook.engine.vectorized.join_form import JoinForm
 from cepbook.engine.vectorized.kernel_form import ARRIVAL, GROUP, ORDINAL, KernelForm
 from cepbook.engine.vectorized.kernel_library import kernels
 from cepbook.engine.vectorized.output_arrays import OutputArrays
 from cepbook.engine.vectorized.row_chains import ExtremeQueues, WindowChains
-from cepbook.engine.vectorized.row_store import Array, RowStore
+from cepbook.engine.vectorized.row_store import Array, RowStore, StoredItems
 from cepbook.engine.vectorized.statement_states import BatchStates, PartitionStates, SingleState, distinct_partitions
+from cepbook.engine.vectorized.vectorized_join import VectorizedJoin
 from cepbook.interrupts import InterruptGuard
 
 _RELOADED = 4  # items that are loaded for each event since they were last read, at most
@@ -61,7 +62,7 @@ class VectorizedStatement:
             {name: ExtremeQueues(greatest=name == "greatest") for name in argument.queues}
             for argument in form.arguments
         ]
-        self._items = _StoredItems(self._rows, form)
+        self._items = StoredItems(self._rows, form.items, bare=form.bare)
         self._viewed = np.empty(0, bool)  # whether a group has a view
         self._reloaded = True  # the views of the rows are not known yet
 
@@ -81,7 +82,7 @@ class VectorizedStatement:
         the `PartitionAssignment` of each event, and the slot of the statement's states in a partition.
         """
         form, rows, count = self.form, self._rows, len(batch.times)
-        columns = _stored(batch, form.types)
+        columns = stored_columns(batch.columns, form.types)
         if columns is None:
             return None
         assignments, slot = partitions or (None, 0)
@@ -153,7 +154,7 @@ class VectorizedStatement:
     def _adopt(self, states: BatchStates, count: int) -> bool:
         """Load the items of the windows that the store does not have. Return False if impossible or not worth it."""
         rows, views = self._rows, states.views()
-        missing = {key: view for key, view in views.items() if not self._stores(view)}
+        missing = {key: view for key, view in views.items() if not self._items.stored_for(view)}
         if not missing and (views or not rows.end):
             return True
         in_context = states.state is None
@@ -179,13 +180,9 @@ class VectorizedStatement:
         """Return the items of some windows as columns; None if arrays cannot hold them."""
         form, rows = self.form, self._rows
         items = [item for view in views.values() for item in view.items]
-        parts: Sequence[Sequence[Any]] = [items] if form.bare else list(zip(*items, strict=True))
-        columns = {}
-        for name, values in zip(form.items, parts or repeat(()), strict=False):
-            column = np.array(values, np.int64) if name in (ARRIVAL, ORDINAL) else rows.loaded(name, values)
-            if column is None:
-                return None
-            columns[name] = column
+        columns = self._items.columns(items)
+        if columns is None:
+            return None
         if form.divided:
             codes = rows.groups.of_values(list(views))
             columns[GROUP] = np.repeat(codes, [len(view) for view in views.values()])
@@ -194,11 +191,6 @@ class VectorizedStatement:
         else:
             columns[GROUP] = np.zeros(len(items), np.int64)
         return columns
-
-    def _stores(self, view: Any) -> bool:
-        """Return whether the store has the items of a view."""
-        stored = getattr(view, "stored", None)  # not set in a view that a snapshot restored
-        return stored is not None and stored.func == self._items.of
 
     def _leave(
         self, loaded: ModuleType, state: Any, first: int, fire: Callable[[int], int]
@@ -247,7 +239,7 @@ class VectorizedStatement:
             return
         if not form.divided:
             rows.begin += len(leaving)
-            state.view.keep_stored(partial(self._items.of, None))
+            defer(state.view, self._items.all)
             if form.window == "period":
                 state.view.due = state.view.armed = due
                 rearm(due, state, state.view)
@@ -258,22 +250,14 @@ class VectorizedStatement:
         groups = rows.arrays[GROUP][0 if self._reloaded else first : rows.end]
         codes, places = np.unique(groups[~self._viewed[groups]], return_index=True)
         for code in codes[np.argsort(places)].tolist():
-            states.view(rows.groups.values[code], now).keep_stored(partial(self._items.of, code))
+            defer(states.view(rows.groups.values[code], now), partial(self._items.of, code))
         self._viewed[codes] = True
         self._reloaded = False
 
 
-def _stored(batch: ColumnBatch, names: Iterable[str]) -> dict[str, StoredColumn] | None:
-    """Return columns of a batch as arrays; None if one is not."""
-    if not isinstance(batch.columns, ArrayColumns):
-        return None
-    columns = {}
-    for name in names:
-        column = batch.columns.retained(name)
-        if column is None:
-            return None
-        columns[name] = column
-    return columns
+def runner(form: KernelForm | JoinForm) -> VectorizedStatement | VectorizedJoin:
+    """Return what runs batches of a statement of this form."""
+    return VectorizedJoin(form) if isinstance(form, JoinForm) else VectorizedStatement(form)
 
 
 def _passing(
@@ -283,32 +267,3 @@ def _passing(
     if passes is None:
         return InsertColumns(times, columns)
     return InsertColumns(python_values(arrivals[passes]), tuple(values.compressed(passes) for values in columns))
-
-
-class _StoredItems:
-    """Makes items of the retained rows. The items of all groups are made when those of one are read."""
-
-    def __init__(self, rows: RowStore, form: KernelForm) -> None:
-        self._rows = rows
-        self._form = form
-        self._items_of_groups: tuple[tuple[int, int], list[Any], Array] = (-1, -1), [], np.empty(0, np.int64)
-
-    def of(self, group: int | None) -> deque[Any]:
-        """Return the items of a group; of the only view if it is None."""
-        if group is None:
-            return deque(self._make(self._rows.rows()))
-        now = self._rows.moves, self._rows.end
-        if self._items_of_groups[0] != now:
-            rows = self._rows.rows()
-            rows = rows[np.argsort(self._rows.arrays[GROUP][rows], kind="stable")]
-            self._items_of_groups = now, self._make(rows), self._rows.arrays[GROUP][rows]
-        _, items, groups = self._items_of_groups
-        begin, end = np.searchsorted(groups, (group, group + 1)).tolist()
-        return deque(items[begin:end])
-
-    def _make(self, rows: Array) -> list[Any]:
-        form = self._form
-        if not form.items:
-            return [()] * len(rows)
-        parts = [self._rows.values(name, rows) for name in form.items]
-        return parts[0] if form.bare else list(zip(*parts, strict=True))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cepbook.engine.state import created
+from cepbook.engine.state import created, initial
 from cepbook.engine.windows.window_codegen import (
     ARRIVAL_ONLY,
     EmittedChange,
@@ -41,10 +41,15 @@ def _arrive(arrival: WindowArrival) -> EmittedChange:
 
 
 class UniqueWindow(WindowView):
-    """The view of ``unique``; the key is at position `at` of items."""
+    """The view of ``unique``; the key is at position `at` of items. After a batch that ran over arrays the items are
+    deferred (`state.defer`).
+    """
 
     at: int
     by_key: dict[Any, Item] = created(dict)
+    stored: Any = initial(None)
+    PASSING = ("stored",)
+    DEFERRED = ("by_key",)
 
     def arrive(self, item: Item, now: int) -> ViewDelta:
         key = item[self.at]
@@ -66,4 +71,4 @@ class UniqueWindow(WindowView):
         return len(self.by_key)
 
 
-WINDOW = WindowCodegen(creates(UniqueWindow, operands_at), key, _arrive)
+WINDOW = WindowCodegen(creates(UniqueWindow, operands_at), key, _arrive, kernel="latest")

@@ -93,8 +93,9 @@ class WindowCodegen:
     of the arriving event. `aggregate_only` makes the view of a batch that only feeds aggregates
     (`aggregate_only_batch`). `reads_now`: the fragment reads the local ``now``. `prefetch` writes locals for the
     fragment, before the loop over a batch of events and after other changes of the view. `queued`: the fragment appends
-    the item to the local ``queue``, which then contains the items of the window, oldest first. `kernel` says which
-    kernel finds what leaves such a window: all but the ``newest``, or what is older than a ``period``.
+    the item to the local ``queue``, which then contains the items of the window, oldest first. `kernel` says how
+    arrays find what leaves the window: all but the ``newest``, what is older than a ``period``, or all but the
+    ``latest`` of each key.
     """
 
     make: ViewCode
@@ -104,7 +105,7 @@ class WindowCodegen:
     reads_now: bool = False
     prefetch: Callable[[WindowArrival], None] | None = None
     queued: bool = False
-    kernel: Literal["", "newest", "period"] = ""
+    kernel: Literal["", "newest", "period", "latest"] = ""
 
 
 def write_queue(arrival: WindowArrival) -> None:

@@ -27,9 +27,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from cepbook.engine.state import STATE_CLASSES, STATE_NAMES, State, created, initial
+from cepbook.engine.state import State, created, initial
 from cepbook.engine.time.clock import NEVER
-from cepbook.interrupts import InterruptGuard
 
 Item = tuple[Any, ...]
 ViewDelta = tuple[Sequence[Item], Sequence[Item]]
@@ -142,20 +141,14 @@ class LastEventView(PassThroughView):
 class QueueView(WindowView):
     """Items in order of arrival. An item that leaves from the middle is marked and removed when it reaches an end.
 
-    After a batch that ran by kernels, `stored` returns the items, which become `items` when these are first read.
+    After a batch that ran over arrays the items are deferred (`state.defer`).
     """
 
     items: deque[Item] = created(deque)
     gone: set[int] | None = initial(None)  # ordinals of the marked items; rarely used
-    stored: partial[deque[Item]] | None = initial(None)
+    stored: partial[tuple[deque[Item]]] | None = initial(None)
     PASSING = ("stored",)
-
-    def keep_stored(self, stored: partial[deque[Item]]) -> None:
-        """Read the items from ``stored()`` when they are needed."""
-        if getattr(self, "stored", None) is None:  # it is not set in a view that a snapshot restored
-            self.stored = stored
-            self.__class__ = _stored_view(type(self))
-            del self.items
+    DEFERRED = ("items",)
 
     def __len__(self) -> int:
         return len(self.items) - len(self.gone) if self.gone else len(self.items)
@@ -224,34 +217,6 @@ class QueueView(WindowView):
 
     def prev_items(self, item: Item) -> tuple[Sequence[Item], int] | None:
         return ReversedItems(self.items if not self.gone else list(self.contents())), 0
-
-
-def _make_items(view: QueueView, name: str) -> deque[Item]:
-    """Return the attribute `items` of a view whose items are stored, which is an ordinary view from now on."""
-    if name != "items":
-        raise AttributeError(name)
-    assert view.stored is not None
-    with InterruptGuard():
-        view.items, view.stored = view.stored(), None
-        view.__class__ = type(view).__mro__[1]
-    return view.items
-
-
-_STORED_VIEWS: dict[type[QueueView], type[QueueView]] = {}
-
-
-def _stored_view(cls: type[QueueView]) -> type[QueueView]:
-    """Return the class of views like `cls` that make their items when these are read.
-
-    It is a class of its own because Python looks all attributes of a class with `__getattr__` up in a slower way. In a
-    snapshot it is `cls`.
-    """
-    if cls in _STORED_VIEWS:
-        return _STORED_VIEWS[cls]
-    own = {"__slots__": (), "__getattr__": _make_items, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    _STORED_VIEWS[cls] = type(cls.__name__, (cls,), own)
-    STATE_CLASSES[STATE_NAMES[cls]] = cls  # the new class has taken its name
-    return _STORED_VIEWS[cls]
 
 
 class BatchView(QueueView):

@@ -12,6 +12,7 @@ from cepbook.engine.deploy.compiler import CompiledModule, binder_options, compi
 from cepbook.engine.deploy.deployments import catalog_without
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.time.clock import Clock
+from cepbook.engine.vectorized.join_form import JoinForm
 from cepbook.engine.vectorized.kernel_library import missing_reason
 from cepbook.lang.explain.expressions import display_names
 from cepbook.lang.plan.dependencies import StatementDependencies, dependencies_of
@@ -134,6 +135,11 @@ def _replayed(runtime: Runtime, deps: StatementDependencies) -> str:
             return f"in batches: rows of `match_recognize` are processed one by one, because {rows}"
         return "in batches: arrays find the matches of `match_recognize`"
     form = statement.program.kernel_form()
+    if statement.steps.inputs and isinstance(form, str):
+        return f"in batches: the events of its streams are processed one by one, because {form}"
+    if isinstance(form, JoinForm):
+        condition = ", unless the clock leaps" if form.timed else ""
+        return f"in batches: arrays find the pairs of events{condition}"
     if isinstance(form, str):
         return f"in batches: the loop runs inside the generated code. There is no kernel, because {form}"
     if not form.needs_kernels:

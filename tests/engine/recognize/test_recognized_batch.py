@@ -13,7 +13,7 @@ from cepbook.engine.recognize import recognized_batch
 from cepbook.engine.replay import batch_replayer, statement_pass
 from cepbook.engine.vectorized import kernel_library, partitioned_rows, row_matches
 from cepbook.errors import StatementError
-from tests.engine.histories import GAPS, KEYS, Event, Run, comparable, run_both, slices
+from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, run_both
 
 PATTERNS = (
     "X Y", "X Y Z", "X Y+ Z", "X Y* Z", "X Y? Z", "X Y{2,} Z", "X{2} Y", "(X Y)+ Z", "X (Y|Z)", "X (Y|Z) X", "X+",
@@ -104,15 +104,6 @@ def random_history(random: Random) -> list[Event]:
         values = {"k": random.choice(KEYS), "x": random.choice(INTS), "n": 2**40, "f": 1.0}
         events.append(Event(time, "A", values | {"g": random.randint(0, 2), "d": d}))
     return events
-
-
-class ArrayRun(Run):
-    """A run whose batches are arrays."""
-
-    def replay(self, events: Any, cuts: Any, *, stepping: bool = False) -> None:
-        batch = self.runtime.batch(sorted({event.type for event in events}))
-        stops = range(self.runtime.now, events[-1].time + 1) if stepping else None
-        batch.run(slices(events, 0, batch.columns, arrays_only=True), stops)
 
 
 @pytest.mark.parametrize("seed", range(8))
