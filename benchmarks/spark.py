@@ -40,6 +40,7 @@ from cepbook import Workbench, spark
 from cepbook.spark import local_session
 from cepbook.spark.execution.execution import SparkJob, plan_jobs
 from cepbook.spark.execution.spark_run import RunRequest, SparkRun
+from cepbook.spark.task.stream_columns import SEQ, TIME
 from cepbook.spark.task.task_runner import task_function
 
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int)"
@@ -210,7 +211,7 @@ def kernel(name: str, frame: pd.DataFrame) -> float:
 
 def task(job: SparkJob) -> float:
     """CPU-seconds of the task's function over the whole stream."""
-    table: pa.Table = job.stream.toArrow()
+    table: pa.Table = job.stream.toArrow().sort_by([(TIME, "ascending"), (SEQ, "ascending")])  # of all partitions
     batches = table.combine_chunks().to_batches(max_chunksize=10_000)
     start = time.process_time()
     for _ in task_function(job.program, ())(iter(batches)):

@@ -289,7 +289,6 @@ BY_NAME = {
     "cepbook/engine/cycles/stage_accumulators.py",
     "cepbook/engine/cycles/stage_windows.py",
     "cepbook/lang/explain/nearest_epl.py",
-    "cepbook/spark/task/windowed_aggregates.py",
     "cepbook/spark/plan/vectorized_windows.py",
     "cepbook/spark/frames/native_batches.py",
 }

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -43,6 +43,7 @@ from cepbook.spark.plan.context_shards import ContextShards, shard_module
 from cepbook.spark.plan.lookback import Lookback
 from cepbook.spark.plan.placement import NO_INPUT, Placement, bypass_engine, event_time_properties, place
 from cepbook.spark.plan.predicate_pushdown import Alternatives, push_down, pushed_predicates
+from cepbook.spark.plan.vectorized_windows import aggregating_statement
 from cepbook.spark.spark_session import local_session, quiet_pandas_warning
 from cepbook.spark.task.program import DeploymentStep, TaskProgram
 from cepbook.spark.task.stream_columns import CLOCK, DELIVERY_COLUMN_NAMES, EVENT, TIME, Sql, sql_literal
@@ -274,11 +275,20 @@ def _predicates(
 
 
 def _for_vectorized_window(program: TaskProgram, placement: Placement) -> TaskProgram:
-    """Restrict a program without an engine to the events of its one type; others of its context have no effect."""
+    """Restrict a program to the events of its one type, as others of its context have no effect, and to the statement
+    that computes the aggregates of its window.
+    """
     form = placement.window
     assert form is not None
     inputs = tuple(input_ for input_ in program.inputs if input_[1] == form.event_type)
-    return replace(program, inputs=inputs, window=form if placement.path != "native" else None)
+    if placement.path == "native":
+        return replace(program, inputs=inputs)
+    (step,) = (step for step in program.steps if step.collect)
+    (statement,) = step.module.statements
+    properties = program.nested[form.event_type].properties
+    aggregating = aggregating_statement(cast(nodes.SelectStatement, statement), form, properties)
+    module = replace(step.module, statements=(aggregating,))
+    return replace(program, inputs=inputs, window=form, steps=(replace(step, module=module),))
 
 
 def single_statement_program(runtime: Runtime, target: str) -> tuple[TaskProgram, str]:

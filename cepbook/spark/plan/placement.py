@@ -53,8 +53,8 @@ class Placement:
 
     `keys` gives by input type the properties that decide on the task; ``by key`` without keys is divided by `shards`. A
     time slice starts with the earlier events within `lookback`. With `ticks` every task gets all clock ticks of the
-    stream, or of its slice. `advice` says how the statement could run in parallel. A statement that needs no engine has
-    a `window`.
+    stream, or of its slice. `advice` says how the statement could run in parallel. A statement of which
+    the engine computes nothing, or aggregates alone, has a `window`.
     """
 
     path: Literal["native", "row by row", "by key", "by time slice", "ordered"]
@@ -120,7 +120,7 @@ def event_time_properties(columns: Mapping[str, str | None], catalog: Catalog) -
 def bypass_engine(
     placement: Placement, deps: StatementDependencies, catalog: Catalog, config: Config, clocks: Mapping[str, str]
 ) -> Placement:
-    """Return the placement of a statement that Spark itself, or the tasks over columns, compute without the engine.
+    """Return the placement of a statement that Spark computes itself, or of which the engine computes aggregates alone.
 
     Any other statement keeps its placement. `clocks` gives by event type the property that holds the event time.
     """

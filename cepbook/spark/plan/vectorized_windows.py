@@ -1,12 +1,12 @@
-"""Windows that are computed over whole columns, or by Spark itself, instead of by the row engine.
+"""Windows of which only the aggregates need the engine, or which Spark computes itself.
 
 A statement qualifies only if its rows are provably those of the engine: one stream, divided by properties whose
 equality means the same everywhere (a context ``partition by``, ``group by``, ``groupwin`` with the same keys) or not at
 all, a filter that Spark can express (`sql_conditions`), and columns that are properties or aggregates. Two kinds exist:
 
-* ``length(n)`` and ``time(t)`` deliver a row per event, over the last n events of its key, or those within t. Tasks
-  compute them over columns (`windowed_aggregates`): sums and averages of whole numbers, which wrap as in Java; sums of
-  doubles, added and removed in the order of the engine; minima and maxima of whole numbers. No row shows what leaves.
+* ``length(n)`` and ``time(t)`` deliver a row per event, over the last n events of its key, or those within t. The
+  engine computes the aggregates (`aggregating_statement`): counts, sums, averages and extremes, for which there are
+  kernels. All other columns are those of the events. No row shows what leaves, and none can fail.
 * ``ext_timed_batch(t, p, reference)``, where t is the event time, delivers a row per batch when the first event of the
   next batch arrives. The row has the time and sequence number of that event; the last batch of a key never ends. Spark
   computes it itself (`native_batches`), for whole numbers only: their sums do not depend on the order of addition.
@@ -17,14 +17,15 @@ every path.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cepbook.engine.config import Config
 from cepbook.lang.plan import expressions as expr
 from cepbook.lang.plan import nodes as plan
-from cepbook.lang.plan.catalog import Catalog
+from cepbook.lang.plan.catalog import Catalog, EventType
 from cepbook.lang.plan.dependencies import StatementDependencies
-from cepbook.lang.types import BITS, EXACT_KEY_TYPES
+from cepbook.lang.types import BITS, EXACT_KEY_TYPES, LONG, Type
 from cepbook.spark.frames.sql_conditions import is_expressible, is_plain_query
 from cepbook.spark.plan.partitioning import depends_on_clock
 from cepbook.spark.task.program import BASE_AGGREGATE, VectorizedWindow
@@ -79,6 +80,36 @@ def vectorized_window_of(
         if size is not None and 0 < size < _MAX_SIZE:
             form = VectorizedWindow(source.event_type, keys, source.filter, columns, length=size)
     return (_aggregate_obstacle(form, config) or form) if isinstance(form, VectorizedWindow) else form
+
+
+def aggregating_statement(
+    statement: plan.SelectStatement, form: VectorizedWindow, properties: Mapping[str, Type]
+) -> plan.SelectStatement:
+    """Return the statement that computes the aggregates of a window: a row for each event, with `window_call_names`.
+
+    It has groups instead of a context, and no filter, because Spark passes on the events that pass it. `properties` are
+    those of the event type.
+    """
+    windowed = plan.stage(statement.root, plan.Windowed)
+    assert windowed is not None
+    keys = tuple(expr.Prop(properties[name], stream=0, name=name) for name in form.keys)
+    calls = form.calls or (plan.AggregateCall("count", (), LONG),)
+    columns = [
+        plan.OutputColumn(f"a{number}", expr.AggregateRef(call.type, index=number)) for number, call in enumerate(calls)
+    ]
+    grouping: tuple[plan.WindowSpec, ...] = ()
+    kind: plan.QueryKind = "fully_aggregated_grouped" if keys else "fully_aggregated"
+    if form.span:  # a property of the event: a group has no row of its own when events leave
+        name = next(column for column in form.columns if isinstance(column, str))
+        columns.append(plan.OutputColumn("property", expr.Prop(properties[name], stream=0, name=name)))
+        kind = "aggregated_grouped" if keys else "aggregated"
+    elif keys:
+        grouping = (plan.WindowSpec("groupwin", keys),)
+    source = replace(statement.source, filter=None)
+    window = plan.Windowed(source, (*grouping, windowed.windows[-1]))
+    root = plan.Projection(plan.Aggregation(window, keys, calls, kind), tuple(columns))
+    delivered = EventType(statement.name, {column.name: column.value.type for column in columns})
+    return replace(statement, root=root, kind=kind, context=None, output_type=delivered)
 
 
 def _partition_keys(

@@ -40,7 +40,7 @@ BASE_AGGREGATE = {"count": "number", "sum": "total", "avg": "total", "min": "low
 
 @dataclass(frozen=True, slots=True)
 class VectorizedWindow:
-    """A statement of one event type that needs no engine; each column is a property or an aggregate.
+    """A statement of one event type with a row for each event, or each batch; columns are properties or aggregates.
 
     It covers the last `length` rows, or the last `span` (units of the clock, as all times here), or batches of the
     `period` on the grid through `reference`. For batches `clock` is the property that must be the event time.
@@ -71,6 +71,11 @@ class VectorizedWindow:
         return f"aggregates over {last}{of_keys}, by columns"
 
 
+def window_call_names(window: VectorizedWindow) -> list[str]:
+    """Return the columns of the statement that computes the aggregates of a window."""
+    return [f"a{number}" for number in range(len(window.calls))]
+
+
 @dataclass(frozen=True, slots=True)
 class DeploymentStep:
     """A statement to deploy: its `name` in the workbench, its own module, and whether its rows are collected."""
@@ -92,7 +97,8 @@ class TaskProgram:
     - `has_ticks`: rows with the tag `TICK` hold all times at which a clock that leaps stops.
     - `task_modules`: by position of a step a module per task, where tasks differ.
     - `slice_starts`: by task the time from which on it delivers (None: all); earlier rows belong to another task.
-    - `window`: the vectorized window, if the statement needs no engine; its events pass the filter.
+    - `window`: the vectorized window, if there is one; its events pass the filter, and the step computes aggregates
+      (`window_call_names`).
     - `fingerprint`: the fingerprint of the state that a stream keeps.
     """
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 from cepbook.engine.runtime import RunningStatement, Runtime
 from cepbook.engine.statements.state_limit import AFTER_THE_LAST
 from cepbook.engine.time.clock_stops import leaps_from_epoch
+from cepbook.engine.vectorized import kernel_library
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from cepbook.errors import StateLimitError, StatementError
+from cepbook.errors import EventError, StateLimitError, StatementError
 from cepbook.spark.task.arrow_columns import ArrowEvents
 from cepbook.spark.task.clock_ticks import NO_TICKS, ClockTicks, TickSequences, as_sequence
 from cepbook.spark.task.delivery_columns import (
@@ -30,7 +31,7 @@ from cepbook.spark.task.delivery_columns import (
     delivered_array,
 )
 from cepbook.spark.task.input_validation import InputValidator
-from cepbook.spark.task.program import TaskProgram
+from cepbook.spark.task.program import TaskProgram, window_call_names
 from cepbook.spark.task.stream_columns import (
     CLOCK,
     COMPACT_COLUMNS,
@@ -43,7 +44,6 @@ from cepbook.spark.task.stream_columns import (
     TIME,
 )
 from cepbook.spark.task.type_mapping import TypeMapping, type_mapping_of, unique_names
-from cepbook.spark.task.windowed_aggregates import KeyedWindows
 
 _ROWS_AT_ONCE = 2**16  # rows that are taken at once by arrays, at least: each batch has a cost whatever its size
 
@@ -74,7 +74,7 @@ def task_schema(program: TaskProgram, about: Collection[str] = DELIVERY_COLUMN_N
 
 
 def _vectorized_schema(program: TaskProgram) -> pa.Schema:
-    """Return all columns that a task over columns can compute."""
+    """Return all columns of the rows of a vectorized window."""
     shapes = zip(vectorized_columns(program), _output_types(program)[0], strict=True)
     fields = [pa.field(name, shape.arrow) for name, shape in shapes if name != TIME]
     return pa.schema([pa.field(TIME, pa.int64()), pa.field(SEQ, pa.int64()), *fields])
@@ -109,7 +109,7 @@ def task_function(
 
     def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _freeze_modules()
-        task: TaskRunner | VectorizedTaskRunner | None = None
+        task: TaskRunner | None = None
         begin = None
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
@@ -118,11 +118,8 @@ def task_function(
             if task is None:
                 number = batch.column(TASK)[0].as_py() if program.numbered else 0
                 begin = program.slice_starts[number] if program.slice_starts else None
-                task = (
-                    TaskRunner(program, number=number, compact=True)
-                    if program.window is None
-                    else VectorizedTaskRunner(program)
-                )
+                runner = TaskRunner if program.window is None else VectorizedTaskRunner
+                task = runner(program, number=number, compact=True)
             waiting.append(batch)
             if sum(batch.num_rows for batch in waiting) >= task.rows_at_once:
                 batch, waiting = _joined(waiting), []
@@ -146,17 +143,18 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _freeze_modules() -> None:
-    """Exclude what a worker of Spark has loaded from garbage collection.
+    """Exclude what a worker of Spark has loaded from garbage collection: modules, and later those of the kernels.
 
     A worker collects garbage after each task. With all the modules in memory that takes longer than many tasks.
     """
-    global _modules_frozen
-    if not _modules_frozen and "pyspark.worker" in sys.modules:
-        _modules_frozen = True
+    global _frozen
+    loaded = 1 if kernel_library.kernels() is None else 2
+    if _frozen < loaded and "pyspark.worker" in sys.modules:
+        _frozen = loaded
         gc.freeze()
 
 
-_modules_frozen = False
+_frozen = 0
 
 
 def _from_time(begin: int | None, delivered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -387,34 +385,39 @@ class TaskRunner:
         self._failures.append((error.statement, time, sequence, trigger, 0, "error", len(self._failures), str(error)))
 
 
-class VectorizedTaskRunner:
-    """A task that computes a vectorized window: for each event its time, sequence number and row."""
+class VectorizedTaskRunner(TaskRunner):
+    """A task of a vectorized window: yields for each event its time, its sequence number and its row.
 
-    def __init__(self, program: TaskProgram) -> None:
-        assert program.window is not None
-        self._windows = KeyedWindows(program.window, _property_columns(program))
-        self._input_validator = _input_validator(program)
-        self._schema = _vectorized_schema(program)
-        self._shown_at = [i for i, name in enumerate(vectorized_columns(program)) if name != TIME]
-
-    @property
-    def rows_at_once(self) -> int:
-        """The number of rows that are worth a call of `take`, so that no row is kept for few others."""
-        return max(_ROWS_AT_ONCE, self._windows.held)
+    The engine computes the aggregates; the properties among the columns are those of the batch.
+    """
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the events of a batch."""
-        self._input_validator.read(batch)
-        rows = pa.Table.from_batches([batch])
-        columns = self._windows.take(rows)
-        arrays = [batch.column(name) for name in (TIME, SEQ)]
-        fields = list(self._schema)[len(arrays) :]
-        arrays += [columns[at].cast(field.type) for at, field in zip(self._shown_at, fields, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        """Replay one batch, and yield a row for each event. Errors: StateLimitError."""
+        for piece in self._admitted(batch):
+            self._events = piece
+            yield from self._leap(piece)
 
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield nothing: no row waits."""
-        yield from ()
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the events in hand. Errors: EventError if the statement failed."""
+        program, events = self._program, self._events
+        if self._failures:
+            raise EventError(self._failures[0][-1])
+        assert program.window is not None
+        ((name, output),) = program.outputs
+        calls = window_call_names(program.window)
+        rows = self._collectors[name].drain(calls, self._order)
+        if rows is None or len(rows.times) != events.num_rows:
+            raise AssertionError(f"`{name}` delivers another number of rows than of events")
+        aggregates, column_of = iter(rows.columns), _property_columns(program)
+        columns = {TIME: events.column(TIME), SEQ: events.column(SEQ)}
+        shapes = zip(vectorized_columns(program), output.properties, self._output_types[0], strict=True)
+        for column, (own, title, shape) in zip(program.window.columns, shapes, strict=True):
+            if not isinstance(column, str):
+                columns[own] = delivered_array(next(aggregates), shape, f"{name}.{title}")
+            elif own != TIME:
+                columns[own] = events.column(column_of[column]).cast(shape.arrow)
+        schema = _vectorized_schema(program)
+        yield pa.RecordBatch.from_arrays([columns[own] for own in schema.names], schema=schema)
 
 
 def failure_batch(program: TaskProgram, failed: Sequence[tuple[Any, ...]], compact: bool = False) -> pa.RecordBatch:
