@@ -65,9 +65,9 @@ def batches(folder: Path, log: str) -> int:
 def within_a_batch(folder: Path, job: subprocess.Popen[Any], rng: random.Random) -> None:
     """Wait until the job has ended a batch, and for a random part of the time that one takes into another."""
 
-    def waited(until: Callable[[], bool]) -> float:
+    def waited(until: Callable[[], bool], most: float = 300) -> float:
         begun = time.monotonic()
-        while not until() and job.poll() is None and time.monotonic() < begun + 300:
+        while not until() and job.poll() is None and time.monotonic() < begun + most:
             time.sleep(0.005)
         return time.monotonic() - begun
 
@@ -79,7 +79,7 @@ def within_a_batch(folder: Path, job: subprocess.Popen[Any], rng: random.Random)
     waited(under_way)
     at = batches(folder, "commits")
     took = waited(lambda: batches(folder, "commits") > at)
-    time.sleep(rng.uniform(0, took))
+    waited(lambda: batches(folder, "commits") > at + 1, most=rng.uniform(0, took))  # a batch may have taken very long
     waited(under_way)
 
 
