@@ -1,8 +1,9 @@
-"""DataFrame columns as plain Python values of EPL types, checked as a whole and read in slices.
+"""DataFrame columns as columns of events, checked as a whole and read in slices.
 
-A column is checked once, vectorized where pandas allows, so a bad value is found before any event is sent. Reading uses
-``tolist``, the fastest way from a frame to plain Python values. Float columns fit whole-number properties if all values
-are whole, because pandas turns integers with gaps into floats.
+A column is checked once, vectorized where pandas allows, so a bad value is found before any event is sent. Numbers,
+dates and repeated texts stay arrays; plain Python values of EPL types are made from these, or by ``tolist``, when they
+are read. Float columns fit whole-number properties if all values are whole, because pandas turns integers with gaps
+into floats.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from cepbook.session.io.time_conversion import (
 )
 
 ColumnValues = list[Any]
-ColumnReader = Callable[["pd.Series[Any]"], ColumnValues]
+ColumnReader = Callable[["pd.Series[Any]"], arrays.ArrayColumn]
 _FLOATING = ("float", "double")
 _SAMPLE = 20_000  # texts that are sampled for repetition
 _FINER = {1000: ("us", "ns"), 1_000_000: ("ns",)}  # units of columns that are finer than the clock
@@ -95,26 +96,33 @@ def column_reader(
     if isinstance(dtype, pd.CategoricalDtype):
         return _categories(where, values, of, types, second, zone, timed=timed)
     if pd.api.types.is_bool_dtype(dtype) and of.name in ("boolean", "object"):
-        return _objects if pd.api.types.is_extension_array_dtype(dtype) else _as_is
+        return lambda rows: _with_gaps(rows.to_numpy(dtype=bool, na_value=False), rows)
     if pd.api.types.is_integer_dtype(dtype) and (is_integral(of) or of.name in (*_FLOATING, "object")):
         return _integers(where, values, of)
     if pd.api.types.is_float_dtype(dtype) and of.name in (*_FLOATING, "object"):
-        return _singles if of.name == "float" else _floats
+        return _floating(of)
     if pd.api.types.is_float_dtype(dtype) and is_integral(of):
         return _whole_floats(where, values, of)
     if pd.api.types.is_datetime64_any_dtype(dtype) and of.name == "long":
-        return lambda rows: _nullable(datetime_units(rows, second, zone), rows)
+        return lambda rows: _with_gaps(datetime_units(rows, second, zone), rows)
     if pd.api.types.is_timedelta64_dtype(dtype) and of.name == "long":
-        return lambda rows: _nullable(rows.to_numpy(dtype=f"timedelta64[{_NUMPY[second]}]").astype("int64"), rows)
+        return lambda rows: _with_gaps(rows.to_numpy(dtype=f"timedelta64[{_NUMPY[second]}]").astype("int64"), rows)
     if of.name in ("string", "object") and _all_text(values):
-        return _objects
+        return _texts
     convert = value_converter(of, types, second, zone, timed=timed)
     refuse(where, values.index, _unfit(values, of, convert))
-    return lambda rows: [convert(value) for value in rows.tolist()]
+    return _computed(lambda rows: [convert(value) for value in rows.tolist()])
 
 
-def _as_is(rows: pd.Series[Any]) -> ColumnValues:
-    return rows.tolist()
+def _computed(read: Callable[[pd.Series[Any]], ColumnValues]) -> ColumnReader:
+    """Return a reader of a column whose values `read` makes when they are needed."""
+    return lambda values: arrays.ComputedColumn(lambda rows: read(values.iloc[rows]))
+
+
+def _with_gaps(numbers: npt.NDArray[Any], values: pd.Series[Any]) -> arrays.ArrayColumn:
+    """Return a column of numbers or truth values, null where `values` has none."""
+    column, missing = arrays.NumberColumn(numbers), values.isna().to_numpy(dtype=bool)
+    return arrays.NullableColumn(column, missing) if missing.any() else column
 
 
 def _objects(rows: pd.Series[Any]) -> ColumnValues:
@@ -122,40 +130,25 @@ def _objects(rows: pd.Series[Any]) -> ColumnValues:
     return arrays.python_values(array.to_numpy(dtype=object, na_value=None))
 
 
-def engine_column(values: pd.Series[Any], read: ColumnReader) -> arrays.ArrayColumn:
-    """Return the column whose values `read` makes, as arrays where possible.
-
-    Repeated texts become codes: equal texts are one object, which is quick to compare.
-    """
-    if read is _floats:
-        return arrays.NumberColumn(values.to_numpy(dtype="float64", na_value=np.nan), gaps=True)
-    if read is _as_is:
-        return arrays.NumberColumn(values.to_numpy())
+def _texts(values: pd.Series[Any]) -> arrays.ArrayColumn:
+    """Return a column of texts. Repeated ones become codes: equal texts are one object, which is quick to compare."""
     sample = values.iloc[:_SAMPLE]
-    if read is not _objects or not isinstance(values.dtype, pd.StringDtype) or sample.nunique() * 4 > len(sample):
-        return arrays.ComputedColumn(lambda rows: read(values.iloc[rows]))
+    if sample.nunique() * 4 > len(sample):
+        return _computed(_objects)(values)
     codes, texts = pd.factorize(values)
-    return arrays.TextColumn(
-        codes.astype("int32"), np.array([*texts, None], dtype=object)
-    )  # code -1 (missing) is the last one
+    known = np.array([*texts, None], dtype=object)  # code -1 (missing) is the last one
+    return arrays.TextColumn(codes.astype("int32"), known)
+
+
+def _floating(of: Type) -> ColumnReader:
+    if of.name == "float":
+        return _computed(_singles)
+    return lambda values: arrays.NumberColumn(values.to_numpy(dtype="float64", na_value=np.nan), gaps=True)
 
 
 def _singles(rows: pd.Series[Any]) -> ColumnValues:
     with np.errstate(over="ignore"):
         return arrays.with_nulls(rows.to_numpy(dtype="float64", na_value=np.nan).astype("float32").astype("float64"))
-
-
-def _floats(rows: pd.Series[Any]) -> ColumnValues:
-    return arrays.with_nulls(rows.to_numpy(dtype="float64", na_value=np.nan))
-
-
-def _nullable(numbers: npt.NDArray[np.int64], rows: pd.Series[Any]) -> ColumnValues:
-    missing = rows.isna().to_numpy()
-    if not missing.any():
-        return arrays.python_values(numbers)
-    values = numbers.astype(object)
-    values[missing] = None
-    return arrays.python_values(values)
 
 
 def datetime_units(rows: pd.Series[Any], second: int, zone: str = "UTC") -> npt.NDArray[np.int64]:
@@ -212,9 +205,13 @@ def _range_check(where: str, values: pd.Series[Any], of: Type) -> None:
 
 def _integers(where: str, values: pd.Series[Any], of: Type) -> ColumnReader:
     if of.name in _FLOATING:
-        return _singles if of.name == "float" else _floats
+        return _floating(of)
     _range_check(where, values, of)
-    return _objects if pd.api.types.is_extension_array_dtype(values.dtype) else _as_is
+    if not pd.api.types.is_extension_array_dtype(values.dtype):
+        return lambda rows: arrays.NumberColumn(rows.to_numpy())
+    if of.name not in BITS:
+        return _computed(_objects)
+    return lambda rows: _with_gaps(rows.to_numpy(dtype="int64", na_value=0), rows)
 
 
 def _whole_floats(where: str, values: pd.Series[Any], of: Type) -> ColumnReader:
@@ -222,7 +219,9 @@ def _whole_floats(where: str, values: pd.Series[Any], of: Type) -> ColumnReader:
     wrong = ~np.isnan(numbers) & ~(np.isfinite(numbers) & (numbers == np.trunc(numbers)))
     refuse(where, values.index, masked(wrong, lambda at: f"the property is {of}, not {numbers[at]} (float)"))
     _range_check(where, values, of)
-    return lambda rows: [None if v is None else int(v) for v in _floats(rows)]
+    if of.name not in BITS:
+        return _computed(lambda rows: [None if value is None else int(value) for value in _objects(rows)])
+    return lambda rows: _with_gaps(rows.to_numpy(dtype="float64", na_value=0).astype("int64"), rows)
 
 
 def _categories(
@@ -236,10 +235,12 @@ def _categories(
     except WrongRows as error:
         reasons = {used[at]: reason for at, reason in error.reasons}
     refuse(where, values.index, masked(np.isin(codes, list(reasons)), lambda at: reasons[int(codes[at])]))
-    category_values: ColumnValues = [None] * (len(values.cat.categories) + 1)  # code -1 (missing) is the last one
-    for code, value in zip(used, read(categories), strict=True):
+    category_values = np.full(len(values.cat.categories) + 1, None, dtype=object)  # code -1 (missing) is the last one
+    for code, value in zip(used, read(categories).take(slice(None)), strict=True):
         category_values[code] = value
-    return lambda rows: [category_values[code] for code in rows.cat.codes.tolist()]
+    if {str, type(None)}.issuperset(map(type, category_values)):
+        return lambda rows: arrays.TextColumn(rows.cat.codes.to_numpy().astype("int32"), category_values)
+    return _computed(lambda rows: [category_values[code] for code in rows.cat.codes.tolist()])
 
 
 def _unfit(values: pd.Series[Any], of: Type, convert: Callable[[Any], Any]) -> Reasons:

@@ -28,7 +28,6 @@ from cepbook.session.io.column_readers import (
     WrongRows,
     column_reader,
     dates_of_texts,
-    engine_column,
     event_times,
     refuse,
     row_name,
@@ -115,7 +114,7 @@ class SourceOptions:
 
 
 class FrameEventChunk(EventChunk):
-    """Events of a frame from row `start` on. `engine_column` finds the columns, `clock` has the times."""
+    """Events of a frame from row `start` on. ``engine_column(name)`` returns a column, `clock` has the times."""
 
     __slots__ = ("_at_hand", "_clock", "_start")
 
@@ -301,7 +300,7 @@ class FrameSource(ReplaySource):
         """Yield late events with the number of events before them, and reject them."""
         options, second = self._options, self._options.second
         columns = {
-            name: engine_column(values.iloc[self._late_rows], read).take(slice(0, len(self._late_rows)))
+            name: read(values.iloc[self._late_rows]).take(slice(0, len(self._late_rows)))
             for name, (values, read) in self._late_readers.items()
         }
         for before, group in groupby(enumerate(self._late_cuts), key=lambda entry: entry[1][0]):
@@ -325,7 +324,7 @@ class FrameSource(ReplaySource):
         if column is None:
             values, read = self._readers.pop(name)
             ordered = values if self._order is None else values.take(self._order)
-            column = self._columns[name] = engine_column(ordered, read)
+            column = self._columns[name] = read(ordered)
         return column
 
 

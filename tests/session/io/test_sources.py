@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.errors import EventError, UsageError
 from cepbook.lang import types as t
 from cepbook.lang.plan.catalog import EventType
@@ -175,6 +176,33 @@ def test_texts_that_repeat_are_one_object() -> None:
     assert len({id(text) for text in column}) == 4
     unlike = ticks(at=range(9), symbol=pd.array(list("abcdefghi"), dtype="str"), price=[1.0] * 9, size=[1] * 9)
     assert [row[1] for row in read(unlike, source_options())[1]] == list("abcdefghi")
+
+
+@pytest.mark.parametrize(
+    ("values", "of"),
+    [
+        (pd.array([1, None], "Int64"), t.LONG),
+        (pd.array([1, None], "int32[pyarrow]"), t.INT),
+        (np.array([1.0, np.nan]), t.INT),
+        (np.array([1.5, np.nan]), t.DOUBLE),
+        (pd.array([True, False], "boolean"), t.BOOLEAN),
+        (pd.to_datetime(["1970-01-01 00:00:01.5", None]), t.LONG),
+        (pd.to_timedelta(["2s", None]), t.LONG),
+        (pd.Categorical(["x", None]), t.STRING),
+        (pd.Categorical(["x", "y"], categories=["z", "y", "x"]), t.STRING),
+        (pd.Series([None, "y"], dtype=object), t.STRING),
+        (pd.Series([None, "y"], dtype="str"), t.STRING),
+    ],
+    ids=str,
+)
+def test_numbers_dates_and_repeated_texts_stay_arrays(values: Any, of: t.Type) -> None:
+    kind = EventType("T", {"x": of})
+    repeated = pd.concat([pd.DataFrame({"x": values})] * 10, ignore_index=True).assign(t=range(20))
+    (chunk,) = open_source(repeated, source_options(kind, "t")).chunks()
+    columns: Any = chunk.columns(("x",), 0, 20)
+    stored = columns.retained("x")
+    assert stored is not None
+    assert list(ArrayValues.of_column(stored)) == columns["x"] == [*columns["x"][:2]] * 10
 
 
 @dataclass

@@ -170,8 +170,9 @@ def test_a_loaded_workbench_is_not_recorded_before_its_snapshot(
 # ---------------------------------------------------------------- a full disk
 def test_a_dictionary_that_could_not_be_written_has_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cep = begun(tmp_path / "j")
+    prices = pd.Series([1.0, 2.0], dtype=object)  # no array: a batch of arrays waits for the next
     frames = [
-        pd.DataFrame({"t": [1, 2], "symbol": pd.Categorical(list(symbols)), "price": [1.0, 2.0]})
+        pd.DataFrame({"t": [1, 2], "symbol": pd.Categorical(list(symbols)), "price": prices})
         for symbols in ("AB", "CD")
     ]
     with monkeypatch.context() as patch:
