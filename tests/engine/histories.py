@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -192,6 +192,30 @@ def run_both(
         if read:
             sources = [statement.source for statement in run.runtime.statements.values()]
             assert run.readings() == one_by_one.readings(), (sources, events, cuts)
+
+
+def compare_runs(
+    one_by_one: Run,
+    run: Run,
+    events: Sequence[Event],
+    cuts: Sequence[int],
+    exact_state: Callable[[Run], Any],
+    *,
+    stepping: bool,
+    read: int,
+) -> None:
+    """Run events one by one and in batches (see `run_both`), then let time pass; deliveries, readings and exact states
+    are the same. Deliveries are compared as texts, which tell -0.0 from 0.0.
+    """
+    run_both(one_by_one, run, events, cuts, stepping=stepping, read=read)
+    case = [statement.source for statement in run.runtime.statements.values()], events, cuts
+    for later in (0, 700, 10_000):
+        for either in (run, one_by_one):
+            either.runtime.advance(either.runtime.now + later)
+        assert repr(run.deliveries) == repr(one_by_one.deliveries), case
+        readings = [comparable([*either.readings().values()]) for either in (run, one_by_one)]
+        assert readings[0] == readings[1], case
+        assert exact_state(run) == exact_state(one_by_one), case
 
 
 def feed(runtime: Runtime, types: Sequence[str], events: Sequence[Event], *, replayed: bool) -> None:

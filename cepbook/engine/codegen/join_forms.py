@@ -45,14 +45,15 @@ def _form(steps: PhysicalPlan, items: JoinedLayout, *, direct: bool, null_at_zer
     kind, on = join.node.inputs[1].kind, join.node.inputs[1].on
     conditions = [e for condition in (join.conditions if join.inner else (on,)) for e in x.conjuncts(condition)]
     tests = [e for condition in (steps.where, steps.having) for e in x.conjuncts(condition)]
-    keys = tuple(key for key in map(_key, conditions) if key is not None)
+    by_condition = [(e, _key(e)) for e in conditions]
+    keys = tuple(key for _, key in by_condition if key is not None)
     if not keys:
         raise _NO_ARRAYS("no texts, whole numbers or booleans of the two streams must be equal")
     own_keys = [*zip(*keys, strict=True)]
     alone = kind in ("left", "full"), kind in ("right", "full")
     left, right = (_stream(steps, items, number, own_keys[number], alone=alone[number]) for number in (0, 1))
     forms = _PairForms((left, right), null_at_zero=null_at_zero)
-    others = tuple(forms.condition(e) for e in conditions if _key(e) is None)
+    others = tuple(forms.condition(e) for e, key in by_condition if key is None)
     after = tuple(map(forms.condition, tests))
     outputs = tuple(forms.value(column.value) for column in steps.projection.columns)
     return JoinForm((left, right), keys, not join.inner, others, after, outputs)

@@ -460,16 +460,17 @@ class StatementPass:
     def _run_pairs(self, statement: RunningStatement, inputs: list[_Read | None], out: OutputCollector) -> bool:
         """Run the batch of each stream of a join over arrays. Return False if that is not possible."""
         events = sum(len(read[0].times) for read in inputs if read is not None)
-        if events < kernel_library.LEAST or statement.vectorized is None or statement.context is not None:
+        if events < kernel_library.LEAST or statement.vectorized is None:
             return False
         if self._stops.leaps and statement.vectorized.form.timed:  # timers that are late are counted
             return False
         *own_batches, shared = inputs
         batches = [None if own is None else own[0] for own in own_batches]
-        for number in () if shared is None else shared[1]:
-            if shared is None or batches[number] is not None:  # the stream has events of two types
+        if shared is not None:
+            batch, readers = shared
+            if any(batches[number] is not None for number in readers):  # the stream has events of two types
                 return False
-            batches[number] = shared[0]
+            batches = [batch if number in readers else own for number, own in enumerate(batches)]
         span = self._runtime.clock.now, self.last
         output = statement.vectorized.run(batches, statement.state, span, statement.timed.rearm)
         if output is None:

@@ -252,6 +252,18 @@ def stored_columns(columns: Mapping[str, Any], names: Iterable[str]) -> dict[str
     return known if len(known) == len(stored) else None
 
 
+def arrivals(
+    places: Sequence[npt.ArrayLike], times: Sequence[npt.ArrayLike], now: int
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """Return the order in which events of several batches arrive at an engine whose clock shows `now`, and the times at
+    which they do, in this order. `places` are the positions of the events, `times` their times; the clock does not go
+    back.
+    """
+    order = np.argsort(np.concatenate([np.asarray(own, np.int64) for own in places]), kind="stable")
+    in_order = np.concatenate([np.asarray(own, np.int64) for own in times])[order]
+    return order, np.maximum(np.maximum.accumulate(in_order), now)
+
+
 def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return the place of one element for each distinct value, ascending by value, and for each element the number of
     its value among these.

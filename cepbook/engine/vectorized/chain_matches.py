@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from cepbook.engine.time.clock import NEVER
-from cepbook.engine.vectorized.array_columns import ArrayColumns, BooleanMask, StoredColumn, distinct
+from cepbook.engine.vectorized.array_columns import ArrayColumns, BooleanMask, StoredColumn, arrivals, distinct
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.chain_form import (
     ChainAtom,
@@ -163,12 +163,10 @@ class _ChainBatch:
     def __init__(self, form: ChainForm, batches: Mapping[str, ColumnBatch], span: tuple[int, int]) -> None:
         self._form = form
         now, self._last = span
-        places = np.concatenate([np.asarray(batch.places, np.int64) for batch in batches.values()])
-        times = np.concatenate([np.asarray(batch.times, np.int64) for batch in batches.values()])
-        order = np.argsort(places, kind="stable")
+        streams = batches.values()
+        order, self._times = arrivals([batch.places for batch in streams], [batch.times for batch in streams], now)
         rows = np.empty(len(order), np.int64)
         rows[order] = np.arange(len(order))
-        self._times: Array = np.maximum(np.maximum.accumulate(times[order]), now)  # a clock does not go back
         self._streams: dict[str, _Stream] = {}
         for name, batch in batches.items():
             if not isinstance(batch.columns, ArrayColumns):

@@ -16,6 +16,8 @@ from cepbook.engine.vectorized.kernel_form import ARRAY_TYPES, ARRIVAL, EXACT, G
 
 Array = npt.NDArray[Any]
 _SMALLEST = 1024  # rows for which a store has room at first
+RELOADED = 4  # items that are loaded for each event since they were last loaded, at most
+MOST_CODES = 100_000  # texts and groups, beside those of retained rows, after which stores begin anew
 _PYTHON_TYPES: dict[str, set[type]] = {"float64": {float, type(None)}, "int64": {int, type(None)}, "bool": {bool}}
 _KINDS = {"f": "float64", "i": "int64", "u": "int64", "b": "bool"}
 
@@ -136,11 +138,6 @@ class RowStore:
         numbers = (name for name, of in types.items() if NUMBER_TYPES.get(of) == "int64")
         self.highest = {name: 0.0 for name in numbers if name not in own}
 
-    @property
-    def coded(self) -> int:
-        """The number of texts and groups that have a code."""
-        return sum(map(len, {id(codes): codes for codes in (self.groups, *self.codes.values())}.values()))
-
     def fits(self, name: str, column: StoredColumn | None) -> bool:
         """Return whether a column of events can be stored without loss."""
         if column is None or not is_stored_as(column, self._types[name]):
@@ -255,6 +252,12 @@ class RowStore:
         self.arrays, self.alive = moved, alive  # not before there is memory for all of them
         self.begin, self.end = 0, len(rows)
         self.moves += 1
+
+
+def coded(*stores: RowStore) -> int:
+    """Return the number of texts and groups that have a code in some stores."""
+    codes = {id(own): len(own) for store in stores for own in (store.groups, *store.codes.values())}
+    return sum(codes.values())
 
 
 class StoredItems:

@@ -19,10 +19,8 @@ from cepbook.engine.vectorized.array_columns import ArrayColumns, distinct, stor
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.join_form import JoinStreamForm
 from cepbook.engine.vectorized.kernel_form import ARRIVAL, ORDINAL
-from cepbook.engine.vectorized.row_store import Array, RowStore, StoredItems, ValueCodes
+from cepbook.engine.vectorized.row_store import RELOADED, Array, RowStore, StoredItems, ValueCodes
 from cepbook.interrupts import InterruptGuard
-
-_RELOADED = 4  # items that are loaded for each event since they were last read, at most
 
 
 class StreamRows:
@@ -87,7 +85,7 @@ class StreamRows:
         if self.form.window == "none" or self._items.stored_for(view):
             return True
         self._waited += events
-        if view.retained() > _RELOADED * self._waited:
+        if view.retained() > RELOADED * self._waited:
             return False
         items = list(view.contents())
         columns = self._items.columns(items)

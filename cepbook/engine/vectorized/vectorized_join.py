@@ -18,21 +18,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cepbook.engine.delivery.delta import InsertColumns
-from cepbook.engine.vectorized.array_columns import BooleanMask, distinct_keys, python_values
+from cepbook.engine.vectorized.array_columns import BooleanMask, arrivals, distinct_keys, python_values
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.join_form import JoinForm
 from cepbook.engine.vectorized.kernel_form import NULL, OutputForm
 from cepbook.engine.vectorized.output_arrays import ColumnArrays
-from cepbook.engine.vectorized.row_store import Array, ValueCodes
+from cepbook.engine.vectorized.row_store import MOST_CODES, Array, ValueCodes, coded
 from cepbook.engine.vectorized.stream_rows import StreamRows
 from cepbook.interrupts import InterruptGuard
 
 _RETAINED = 32  # rows of windows for each event of a batch, at most: they are sorted by key for each batch
 _PAIRS = 100  # pairs for each event of a batch, at most: they are all made before conditions are tested
 _MOST_PAIRS = 2**21  # pairs of a batch, at most
-_SHORT = 2**16 - 1
-_CODES = 100_000  # texts, beside those of retained rows, after which the codes begin anew
+_SHORT = 2**16 - 1  # numbers below it are sorted by their digits
 
 
 class _Pairs(NamedTuple):
@@ -97,8 +96,8 @@ class VectorizedJoin:
     @property
     def _many_codes(self) -> bool:
         """True if most texts that have a code have left the windows."""
-        codes = {id(own): len(own) for stream in self._streams for own in stream.rows.codes.values()}
-        return sum(codes.values()) > _CODES + sum(stream.count for stream in self._streams)
+        stores = [stream.rows for stream in self._streams]
+        return coded(*stores) > MOST_CODES + sum(stream.count for stream in self._streams)
 
     def _read(self, batches: Sequence[ColumnBatch | None], states: Sequence[Any]) -> bool:
         """Read the batches, and load what the windows have. Return False if arrays cannot hold it, or if that is not
@@ -117,9 +116,9 @@ class VectorizedJoin:
         times, entered = self._times(now), list[StreamRows]()
         output = None
         try:
-            for stream, own, arrivals in zip(self._streams, states, times, strict=True):
+            for stream, own, own_times in zip(self._streams, states, times, strict=True):
                 entered.append(stream)
-                stream.enter(own, arrivals)
+                stream.enter(own, own_times)
             rows_and_begins = self._output(times)
             for stream, own in zip(self._streams, states, strict=True):
                 stream.expire(own, last)
@@ -131,12 +130,11 @@ class VectorizedJoin:
         return output
 
     def _times(self, now: int) -> Sequence[Array]:
-        """Return the times at which the events of each stream arrive, at `now` or later: the clock does not go back."""
+        """Return the times at which the events of each stream arrive, at `now` or later."""
         streams = self._streams
-        order = np.argsort(np.concatenate([stream.places for stream in streams]), kind="stable")
+        order, ascending = arrivals([stream.places for stream in streams], [stream.times for stream in streams], now)
         times = np.empty(len(order), np.int64)
-        ascending = np.maximum.accumulate(np.concatenate([stream.times for stream in streams])[order])
-        times[order] = np.maximum(ascending, now)
+        times[order] = ascending
         return np.split(times, [len(streams[0].places)])
 
     def _output(self, times: Sequence[Array]) -> tuple[InsertColumns, BooleanMask] | None:
@@ -152,10 +150,10 @@ class VectorizedJoin:
         rows = [np.concatenate([pairs.rows[number] for pairs in known])[order] for number in (0, 1)]
         values, passing = self._meeting(rows, self.form.tests)
         order = order[passing]
-        arrivals, places = np.concatenate([pairs.times for pairs in known])[order], places[order]
+        row_times, places = np.concatenate([pairs.times for pairs in known])[order], places[order]
         columns = tuple(map(values.values, self.form.outputs))
         begins = np.append(True, places[1:] != places[:-1])[: len(places)]
-        return InsertColumns(python_values(arrivals), columns), begins
+        return InsertColumns(python_values(row_times), columns), begins
 
     def _meeting(self, rows: Sequence[Array], conditions: Sequence[OutputForm]) -> tuple[_PairArrays, Array]:
         """Return the values of the pairs that meet conditions, and their numbers."""
@@ -214,7 +212,7 @@ def _by_stream(side: int, own: Array, others: Array) -> tuple[Array, Array]:
 def _order(numbers: Array) -> Array:
     """Return the order that sorts numbers from -1 on, equal ones as they come."""
     few = numbers.max(initial=0) < _SHORT
-    return np.argsort((numbers + 1).astype(np.uint16) if few else numbers, kind="stable")  # short numbers by digits
+    return np.argsort((numbers + 1).astype(np.uint16) if few else numbers, kind="stable")
 
 
 class _PairArrays(ColumnArrays):

@@ -32,14 +32,12 @@ from cepbook.engine.vectorized.kernel_form import ARRIVAL, GROUP, ORDINAL, Kerne
 from cepbook.engine.vectorized.kernel_library import kernels
 from cepbook.engine.vectorized.output_arrays import OutputArrays
 from cepbook.engine.vectorized.row_chains import ExtremeQueues, WindowChains
-from cepbook.engine.vectorized.row_store import Array, RowStore, StoredItems
+from cepbook.engine.vectorized.row_store import MOST_CODES, RELOADED, Array, RowStore, StoredItems, coded
 from cepbook.engine.vectorized.statement_states import BatchStates, PartitionStates, SingleState, distinct_partitions
 from cepbook.engine.vectorized.vectorized_join import VectorizedJoin
 from cepbook.interrupts import InterruptGuard
 
-_RELOADED = 4  # items that are loaded for each event since they were last read, at most
 _GROUPS = 4  # groups for each event of a batch, at most: their cells are read and written for each batch
-_CODES = 100_000  # texts and groups, beside those of retained rows, after which a store begins anew
 
 
 class VectorizedStatement:
@@ -132,7 +130,7 @@ class VectorizedStatement:
         nothing, if arrays cannot hold them.
         """
         form = self.form
-        if self._rows.coded > _CODES + self._rows.end - self._rows.begin:
+        if coded(self._rows) > MOST_CODES + self._rows.end - self._rows.begin:
             for view in states.known_views(self._rows):
                 view.contents()  # makes the items
             self._begin()
@@ -161,7 +159,7 @@ class VectorizedStatement:
         if not in_context:
             missing = views  # loading single groups anew took longer
         self._waited += count
-        if sum(len(view.items) for view in missing.values()) > _RELOADED * self._waited:
+        if sum(len(view.items) for view in missing.values()) > RELOADED * self._waited:
             return False  # otherwise the items of stored windows are made now, before their rows go
         if in_context:  # only the windows of this batch are known
             rows.forget(missing)

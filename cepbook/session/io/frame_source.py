@@ -114,21 +114,21 @@ class SourceOptions:
 
 
 class FrameEventChunk(EventChunk):
-    """Events of a frame from row `start` on. ``engine_column(name)`` returns a column, `clock` has the times."""
+    """Events of a frame from row `start` on. ``column_of(name)`` returns a column, `clock` has the times."""
 
-    __slots__ = ("_at_hand", "_clock", "_start")
+    __slots__ = ("_clock", "_column_of", "_start")
 
     def __init__(
         self,
         times: list[int],
         sequences: list[int] | None,
         start: int,
-        at_hand: Callable[[str], ArrayColumn],
+        column_of: Callable[[str], ArrayColumn],
         clock: ArrayColumn,
     ) -> None:
         super().__init__(times, _nothing, sequences)
         self._start = start
-        self._at_hand = at_hand
+        self._column_of = column_of
         self._clock = clock
 
     def _all(self, name: str) -> ColumnValues:
@@ -136,14 +136,14 @@ class FrameEventChunk(EventChunk):
 
     def columns(self, names: Collection[str], begin: int, end: int) -> Mapping[str, ColumnValues]:
         times = self.times if end - begin == len(self.times) else self.times[begin:end]
-        return ArrayColumns(names, self._at_hand, self._clock, slice(self._start + begin, self._start + end), times)
+        return ArrayColumns(names, self._column_of, self._clock, slice(self._start + begin, self._start + end), times)
 
     @property
     def place(self) -> tuple[object, int]:
         return self._clock, self._start
 
     def stored(self, name: str | None, begin: int, end: int) -> StoredColumn | None:
-        column = self._clock if name is None else self._at_hand(name)
+        column = self._clock if name is None else self._column_of(name)
         return column.stored(slice(self._start + begin, self._start + end))
 
 

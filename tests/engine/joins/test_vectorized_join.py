@@ -11,7 +11,8 @@ import pytest
 
 from cepbook.engine.replay import batch_replayer
 from cepbook.engine.vectorized import kernel_library, stream_rows, vectorized_join
-from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, run_both
+from cepbook.engine.vectorized.row_store import coded
+from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, compare_runs
 from tests.random_cases import seeds
 
 WINDOWS = ("#length(1)", "#length(2)", "#length(5)", "#keepall", "#time(1 sec)", "#time(2 sec)")
@@ -97,16 +98,9 @@ def random_history(random: Random, epl: str) -> list[Event]:
 
 
 def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> Run:
-    """Run events one by one and over arrays (see `run_both`), and return the latter run."""
-    one_by_one, run = Run(epl), ArrayRun(epl)
-    run_both(one_by_one, run, events, cuts, stepping=stepping, read=read)
-    for later in (0, 700, 10_000):
-        for either in (run, one_by_one):
-            either.runtime.advance(either.runtime.now + later)
-        assert repr(run.deliveries) == repr(one_by_one.deliveries), (epl, events, cuts)
-        readings = [comparable([*either.readings().values()]) for either in (run, one_by_one)]
-        assert readings[0] == readings[1], (epl, events, cuts)
-        assert exact_state(run) == exact_state(one_by_one), (epl, events, cuts)
+    """Run events one by one and over arrays (see `compare_runs`), and return the latter run."""
+    run = ArrayRun(epl)
+    compare_runs(Run(epl), run, events, cuts, exact_state, stepping=stepping, read=read)
     return run
 
 
@@ -196,12 +190,12 @@ def test_windows_far_larger_than_a_batch_are_left_to_the_row_engine(monkeypatch:
 
 
 def test_codes_of_texts_begin_anew_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorized_join, "_CODES", 3)
+    monkeypatch.setattr(vectorized_join, "MOST_CODES", 3)
     epl = "@name('s') select a.k as p, b.x as q from A#length(2) as a, B#length(2) as b where a.k = b.k"
     events = [event(at, "AB"[at % 2], str(at // 4), at) for at in range(120)]
     run = compare(epl, events, list(range(10, 120, 10)), stepping=False, read=0)
     assert Joined.batches == 12
-    assert all(stream.rows.coded < 20 for stream in run.runtime.statements["s"].vectorized._streams)
+    assert all(coded(stream.rows) < 20 for stream in run.runtime.statements["s"].vectorized._streams)
 
 
 @pytest.mark.parametrize("place", ["_output", "_times", "expire", "adopt", "read"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -16,7 +15,7 @@ from cepbook.engine.runtime import Config, Runtime
 from cepbook.engine.vectorized import chain_matches, kernel_library
 from cepbook.engine.vectorized.array_columns import ArrayColumns, ComputedColumn
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from tests.engine.histories import GAPS, SCHEMA, Event, Run, array_of, run_both, slices
+from tests.engine.histories import GAPS, SCHEMA, ArrayRun, Event, Run, array_of, run_both, slices
 from tests.engine.histories import KEYS as TEXTS
 from tests.engine.sinks import Deltas
 
@@ -110,15 +109,6 @@ def random_history(random: Random) -> list[Event]:
     return events
 
 
-class ChainRun(Run):
-    """A run whose batches are arrays."""
-
-    def replay(self, events: Sequence[Event], cuts: Sequence[int], *, stepping: bool = False) -> None:
-        batch = self.runtime.batch(["A", "B"])
-        stops = range(self.runtime.now, events[-1].time + 1) if stepping else None
-        batch.run(slices(events, 0, batch.columns, arrays_only=True), stops)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_batches_are_as_events_one_by_one(seed: int) -> None:
     random = Random(seed)
@@ -131,7 +121,7 @@ def test_batches_are_as_events_one_by_one(seed: int) -> None:
 
 def compare(epl: str, events: list[Event], cuts: list[int], read: int, *, stepping: bool) -> None:
     """Run events one by one and by arrays (see `run_both`)."""
-    one_by_one, run = Run(epl), ChainRun(epl)
+    one_by_one, run = Run(epl), ArrayRun(epl)
     run_both(one_by_one, run, events, cuts, stepping=stepping, read=read)
     for later in (0, 1000, 10_000):
         for either in (run, one_by_one):
@@ -195,11 +185,11 @@ FOLLOWED = [f"select * from pattern [{pattern}]" for pattern, form in FORMS.item
 
 @pytest.mark.parametrize("epl", FOLLOWED)
 def test_a_snapshot_between_two_batches_continues(epl: str) -> None:
-    run, sent = ChainRun(epl), Run(epl)
+    run, sent = ArrayRun(epl), Run(epl)
     run.replay(EVENTS[:30], [], stepping=True)
     saved = run.runtime.snapshot()
     sent.send(EVENTS, stepping=True)
-    restored = ChainRun(epl)
+    restored = ArrayRun(epl)
     restored.runtime = Runtime.restored(saved, {})
     (name,) = restored.recorders
     restored.runtime.statement(name).add_sink(restored.recorders[name])
@@ -214,7 +204,7 @@ def test_a_snapshot_between_two_batches_continues(epl: str) -> None:
 @pytest.mark.parametrize("epl", FOLLOWED)
 def test_a_limit_of_partial_matches_is_kept(epl: str) -> None:
     config = Config(pattern_limit=4)
-    run, sent = ChainRun(epl, config=config), Run(epl, config=config)
+    run, sent = ArrayRun(epl, config=config), Run(epl, config=config)
     for either in (run, sent):
         either.runtime.add_error_listener(lambda _: None)
     run.replay(EVENTS, [20, 40], stepping=True)
@@ -226,7 +216,7 @@ def test_a_limit_of_partial_matches_is_kept(epl: str) -> None:
 
 @pytest.mark.parametrize("epl", FOLLOWED)
 def test_a_clock_that_leaps_passes_deadlines_by_as_events_do(epl: str) -> None:
-    run, sent = ChainRun(epl), Run(epl)
+    run, sent = ArrayRun(epl), Run(epl)
     run.replay(EVENTS, [], stepping=False)
     sent.send(EVENTS, stepping=False)
     assert run.deliveries == sent.deliveries
@@ -261,7 +251,7 @@ def test_a_failing_select_is_reported_for_its_match_alone() -> None:
 def test_events_with_odd_values_may_wait_for_a_batch(odd: dict[str, Any], equality: str) -> None:
     epl = f"select a.n as n, b.n as m from pattern [every a=A(g = 1) -> b=A({equality}, d <= a.d, x >= a.x)]"
     events = [event._replace(values=event.values | odd) for event in EVENTS[:6]] + EVENTS[6:]
-    run, sent = ChainRun(epl), Run(epl)
+    run, sent = ArrayRun(epl), Run(epl)
     run.send(events[:6], stepping=True)
     run.replay(events[6:], [], stepping=True)
     sent.send(events, stepping=True)
@@ -271,7 +261,7 @@ def test_events_with_odd_values_may_wait_for_a_batch(odd: dict[str, Any], equali
 
 def test_timers_beside_those_of_a_window_run_by_state_nodes() -> None:
     epl = "select irstream a.n as n from pattern [every a=A(g = 0) -> timer:interval(100 msec)]#time(100 msec)"
-    run, sent = ChainRun(epl), Run(epl)
+    run, sent = ArrayRun(epl), Run(epl)
     run.replay(EVENTS, [], stepping=True)
     sent.send(EVENTS, stepping=True)
     assert run.deliveries == sent.deliveries
@@ -284,7 +274,7 @@ def test_older_partial_matches_may_need_the_room_that_is_left() -> None:
     rows = [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("b", 1), ("c", 1), ("d", 0), ("d", 1), ("d", 2)]
     events = [Event(10 * at, "A", EVENTS[0].values | {"k": k, "g": g, "n": at}) for at, (k, g) in enumerate(rows)]
     config = Config(pattern_limit=10)
-    run, sent = ChainRun(epl, config=config), Run(epl, config=config)
+    run, sent = ArrayRun(epl, config=config), Run(epl, config=config)
     for either in (run, sent):
         either.runtime.add_error_listener(lambda _: None)
     run.replay(events[:3], [], stepping=True)
@@ -296,7 +286,7 @@ def test_older_partial_matches_may_need_the_room_that_is_left() -> None:
 
 def test_times_may_be_before_1970() -> None:
     epl = "select a.n as n from pattern [every a=A(g = 0) -> timer:interval(1 sec)]"
-    run, sent = ChainRun(epl, start=-5000), Run(epl, start=-5000)
+    run, sent = ArrayRun(epl, start=-5000), Run(epl, start=-5000)
     events = [event._replace(time=4 * event.time - 1001) for event in EVENTS]
     for either in (run, sent):
         either.runtime.advance(-1001)
@@ -318,7 +308,7 @@ def test_bounds_that_most_events_miss_are_left_to_state_nodes(monkeypatch: pytes
     monkeypatch.setattr(chain_matches, "_TOGETHER", 1)
     monkeypatch.setattr(chain_matches, "_MOST_TRIES", 1)
     epl = "select a.n as n, b.n as m from pattern [every a=A -> b=A(x > a.x)]"
-    run, sent = ChainRun(epl), Run(epl)
+    run, sent = ArrayRun(epl), Run(epl)
     events = [event._replace(values=event.values | {"x": 50 - at}) for at, event in enumerate(EVENTS)]
     run.replay(events, [], stepping=True)
     sent.send(events, stepping=True)
@@ -329,7 +319,7 @@ def test_bounds_that_most_events_miss_are_left_to_state_nodes(monkeypatch: pytes
 
 def test_keys_of_columns_that_are_no_arrays_are_read_as_values() -> None:
     epl = "select a.n as n, b.n as m from pattern [every a=A(g = 1) -> b=A(k = a.k)]"
-    run, sent = ChainRun(epl), Run(epl)
+    run, sent = ArrayRun(epl), Run(epl)
     batch = run.runtime.batch(["A"])
     arrays: dict[str, Any] = {name: array_of([event.values[name] for event in EVENTS]) for name in batch.columns["A"]}
     texts = np.array([event.values["k"] for event in EVENTS], object)

@@ -321,7 +321,7 @@ def test_a_batch_that_fails_has_changed_nothing(
 @pytest.mark.parametrize("keys", ["k", "g, k", "n"])
 @pytest.mark.parametrize("window", ["", "#length(2)", "#groupwin(k)#length(2)", "#time(70 msec)"])
 def test_texts_that_no_row_has_any_more_are_forgotten(window: str, keys: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorized_statement, "_CODES", 0 if "groupwin" in window else 10)
+    monkeypatch.setattr(vectorized_statement, "MOST_CODES", 0 if "groupwin" in window else 10)
     epl = f"select x, sum(x) as s from A{window.replace('k', keys)} group by {keys}"
     events = [
         event._replace(values=event.values | {"k": f"k{at // 4}", "n": at // 8}) for at, event in enumerate(EVENTS * 4)
