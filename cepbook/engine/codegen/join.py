@@ -99,7 +99,9 @@ class JoinCodegen(ViewCodegen):
     def ask(self) -> None:
         source, at = self.source, self.at
         if at < 0:
-            source.line(f"change = {'enter_inputs(W, ' if self.steps.joins_one_type else 'W.take_all(inputs, '}e, now)")
+            arrivals = "inputs" if self.steps.reads_pattern else "[(number, e) for number in inputs]"
+            entered = "enter_inputs(W, e" if self.steps.joins_one_type else f"W.take_all({arrivals}"
+            source.line(f"change = {entered}, now)")
             return
         self.take()
         source.line(f"if change is not None: change = changed{at}(W, *change)")

@@ -108,15 +108,17 @@ class JoinView(WindowView):
         """Set `due` to the earliest time at which an input must be advanced."""
         self.due = min((state.view.due for state in self.states), default=NEVER)
 
-    def take_all(self, numbers: Sequence[int], event: Any, now: int) -> ViewDelta | None:
-        """Let an event enter all inputs that read it, before combinations are made."""
-        changes = []
-        for number in numbers:
+    def take_all(self, arrivals: Iterable[tuple[int, Any]], now: int) -> ViewDelta | None:
+        """Let events enter their inputs, which are in order, before combinations are made."""
+        changes: dict[int, ViewDelta] = {}
+        for number, event in arrivals:
             change = self.spec.arrive[number](event, self.states[number], now)
             if change is not None:
-                changes.append((number, change))
+                earlier = changes.get(number)
+                both = change if earlier is None else ([*earlier[0], *change[0]], [*earlier[1], *change[1]])
+                changes[number] = both
         self.update_due()
-        return self.all_changed(changes)
+        return self.all_changed([*changes.items()])
 
     def take_lots(self, lots: Sequence[Sequence[Item]], now: int) -> ViewDelta | None:
         """Take the items of an activation, by input; return the delta in the order of arrival."""

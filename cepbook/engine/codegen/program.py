@@ -57,7 +57,7 @@ class ProgramFunctions:
     settle: TimeFunction  # evict the expired events of a lazy window
     run: Callable[..., Any]  # (…, *columns): handle a batch, one argument per column
     run_joined: Callable[..., None]  # (order, S, out, push, advance, reads): the same for a join
-    on_events: EventFunction  # (e, S, inputs): handle an event that several inputs of a join read
+    on_events: EventFunction  # (e, S, inputs): handle an event of several inputs; with patterns pairs (input, event)
     tick: Callable[..., bool | None]  # (S, W, now, ins, rem, place): advance what is due; of a subquery (S, now)
     ended: Callable[..., bool]  # (S, now, ins, rem): rows of the output clause at the end of the partition
     waiting: Callable[[StatementState], int]  # (S): the number of rows that wait for the output clause

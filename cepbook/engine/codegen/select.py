@@ -240,7 +240,7 @@ class _Writer:
         joins.write_inputs()
         write_joined_stores(self.body, joins)
         of_state = ["S"] if self.contextual else []
-        several = [(-1, "on_events", ["inputs"])] if len(joins.streams) > 1 else []
+        several = [(-1, "on_events", ["inputs"])] if len(joins.streams) > 1 or self.steps.reads_pattern else []
         for number, name, more in (*several, *((stream, f"on_event{stream}", list[str]()) for stream in joins.streams)):
             joins.at = number
             with self.source.function(name, ["e", *of_state, *more], self._state_parameters()):

@@ -22,7 +22,7 @@ from cepbook.engine.services import EngineServices
 from cepbook.engine.statements.buffered_input import BufferedInput
 from cepbook.engine.statements.cycle_member import CycleMember
 from cepbook.engine.statements.failure_attribution import statement_error, traceback_namespaces
-from cepbook.engine.statements.join_inputs import join_handler
+from cepbook.engine.statements.join_inputs import JoinArrivals, join_handler
 from cepbook.engine.statements.statement_timers import StatementTimers, partition_id
 from cepbook.engine.statements.store_access import StoreAccess
 from cepbook.engine.statements.subquery_inputs import SubqueryInputs, ignore_state, indexable_filter, without_state
@@ -118,6 +118,7 @@ class RunningStatement(StoreAccess, ContextMember):
         self.owned = None
         self.stores = {}
         self.lookups = NO_LOOKUPS
+        self._arrivals = JoinArrivals(program.functions, steps.context is None)
         self._matchings = {number: self._matching_of(number, place) for place, number in enumerate(program.patterns)}
         self._watching = VariableWatcher(program, self._states_in, services.clock, self.failed)
         self.activation_member = self._activation_member(services.activations)
@@ -140,12 +141,12 @@ class RunningStatement(StoreAccess, ContextMember):
         services, program = self._services, self.program.patterns[number]
         at = number if self.steps.inputs and self.steps.on_select is None else None
         take: Callable[[Any, Any], object] = self._match
+        taken: Callable[[Any], object] | None = self.program.functions.post
         if at is not None:  # a match is an event of one input
-            take = self.program.functions.on_event_of[number]
-            take = take if self.steps.context is not None else ignore_state(take)
+            take, taken = partial(self._arrivals.add, number), self._arrivals.enter
         arm, limit = partial(self.timed.arm_pattern, place), services.config.pattern_limit
-        on_limit, post = partial(self._crowded, number), self.program.functions.post
-        matching = StatementPattern(program, services.clock, arm, take, self.failed, limit, on_limit, at, post)
+        on_limit = partial(self._crowded, number)
+        matching = StatementPattern(program, services.clock, arm, take, self.failed, limit, on_limit, at, taken)
         self.timed.add_matching(matching)
         return matching
 
@@ -443,7 +444,7 @@ class RunningStatement(StoreAccess, ContextMember):
         if self.activation_member is not None:
             take = self.activation_member.taker(self._types(type_name))
         elif self.steps.inputs:
-            take = join_handler(self.steps, self.program, self._matchings, self._types(type_name), self.context is None)
+            take = join_handler(self.steps, self.program, self._matchings, self._arrivals, self._types(type_name))
         elif not self._matchings:
             on_event, on_match = self.program.functions.on_event, self.program.functions.on_match
             if condition is not self.steps.source.filter:  # the index does not test all of it
