@@ -1,4 +1,4 @@
-"""Patterns with `@consume` against waiting objects: of the atoms that match an event, those of the highest level take it.
+"""Patterns with `@consume` against waiting objects: of the atoms that match, those of the highest level take the event.
 
 A node starts, matches any number of times, and ends with its last match. The nodes of a partition stand in a list in
 the order in which they began to wait.
