@@ -100,6 +100,8 @@ class DeltaCodegen:
     def _test(self, scope: CodeScope, name: str = "ok") -> None:
         source, where, keys = self.code.source, self.code.steps.where, self.code.risky_keys
         source.line(f"{name} = {'True' if where is None else truth(scope, where)}", where.span if where else None)
+        if self.code.notes_taken and name == "ok":
+            source.line("taken = ok")
         with source.block(f"if {name}:") if keys else nullcontext():
             for key in keys:
                 source.line(value(scope, key), key.span)

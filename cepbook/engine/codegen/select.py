@@ -252,8 +252,17 @@ class _Writer:
 
     def _accepted_event(self, names: Sequence[str]) -> None:
         write_properties(self.code, names)
+        source, steps = self.source, self.steps
+        plain = not steps.windows and steps.derived is None and steps.recognize is None
+        if not steps.emit.drop or steps.where is None or not plain or steps.emit.selector == "rstream":
+            self._arrival()
+            source.line("return True")
+            return
+        source.line("taken = False")  # a where clause without a window is a filter
+        self.code.notes_taken = True
         self._arrival()
-        self.source.line("return True")
+        self.code.notes_taken = False
+        source.line("return taken")
 
     def _state_parameters(self) -> list[str]:
         """Return the parts of the only state as parameters with default values, for a statement without a context."""

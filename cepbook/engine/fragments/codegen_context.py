@@ -82,6 +82,7 @@ class CodegenContext:
         self.arranged = self._arrangement()
         self.helpers: list[Callable[[], None]] = []  # write further functions, after those of the statement
         self.in_column_loop = False  # True while the loop of `run` is written, where ``now`` is a local
+        self.notes_taken = False  # True while ``taken`` must become true for events that pass the where clause
 
     def _local_groups(self, scope: CodeScope, calls: Sequence[AggregateCall], keys: LocalKeys) -> LocalGroups:
         steps = self.steps
@@ -169,6 +170,8 @@ class CodegenContext:
     @contextmanager
     def where(self, scope: CodeScope) -> Iterator[None]:
         with self.under(scope, self.steps.where):
+            if self.notes_taken:
+                self.source.line("taken = True")
             yield
 
     @contextmanager

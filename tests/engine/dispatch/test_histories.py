@@ -74,9 +74,9 @@ class Modules:
             self.add("select", number)
         self.add("window", 0, reads="W")
 
-    def condition(self, alias: str = "", *, early: bool = False) -> tuple[str, Value]:
+    def condition(self, alias: str = "", *, early: bool = False, stores: bool = True) -> tuple[str, Value]:
         draw, op, c = self.draw, self.draw.choice([*COMPARISONS]), self.draw.randrange(6)
-        test, kind = COMPARISONS[op], self.draw.choice("xxiv" if early else "xxivwt")
+        test, kind = COMPARISONS[op], self.draw.choice("xxivwt" if stores else "xxiv")
         if kind == "x":
             return f"{alias}x {op} {c}", lambda _, e: e["x"] is not None and test(e["x"], c)
         if kind == "i":
@@ -105,7 +105,7 @@ class Modules:
         priority = draw.choice((-1, 1, 2)) if draw.random() < self.priorities else 0
         annotations = f"@name('s{position}') " + "@Drop " * drops + f"@Priority({priority}) " * bool(priority)
         priority = priority or int(drops)
-        condition = self.condition(early=True) if draw.random() < 0.4 else None
+        condition = self.condition(early=True, stores=False) if draw.random() < 0.4 else None
         accepts = (lambda q, e: True) if condition is None or source == "W" else condition[1]
         filtered = source if condition is None or source == "W" else f"{source}({condition[0]})"
         target = draw.choice(STREAMS[level + 1 :]) if kind != "select" and level < 4 else None
