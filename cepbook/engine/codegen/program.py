@@ -19,7 +19,7 @@ from cepbook.engine.patterns.matcher import PatternProgram
 from cepbook.engine.physical.explain_operators import explain_operators
 from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.recognize_program import RecognizeProgram
-from cepbook.engine.relations.statement_state import StatementState, StoreState
+from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.relations.store_indexes import IndexRequest
 from cepbook.engine.vectorized.join_form import JoinForm
 from cepbook.engine.vectorized.kernel_form import KernelForm
@@ -64,8 +64,8 @@ class ProgramFunctions:
     prefill: TimeFunction  # begin with the contents of stores
     refreshed: Callable[[StatementState, int], StatementState]  # (S, now): a state with the present rows of tables
     copied: Callable[[StatementState, Row, int], Row | None]  # (S, e, now): a row made of one of another named window
-    arrive: Callable[[Row, StoreState, int], ViewDelta | None]  # (e, S, now): insert a row into a named window
-    apply: Callable[..., None]  # (S, entered, left, now, silent): a change of a named window by other statements
+    move: Callable[..., None]  # (S, old, new, now, silent): a change of a named window by other statements
+    apply: Callable[..., None]  # (S, entered, left, now, silent): the rest of it, once the items are known
     moved: Callable[[StatementState, ViewDelta, int], None]  # (S, change, now): deliver a delta of buffered input
     reevaluate: TimeFunction  # a variable of a window's condition was assigned
     reconsider: TimeFunction  # a variable of the output clause's condition was assigned

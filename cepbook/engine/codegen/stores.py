@@ -55,25 +55,42 @@ class StoreCodegen(StatementCodegen):
         self.source.line("changed(S, batch, former, now)")
 
     def helpers(self) -> None:
-        """Write ``arrive(e, S, now)``, the delta of a row, and ``apply(S, batch, former, now)``, a change by others."""
-        with self.source.block("def arrive(e, S, now):"):
-            self.source.line("W = S.view")
-            self.code.number()
-            for name, position in self.code.first.positions.items():
-                self.source.line(f"p{position} = e[{self.source.const(name, 'n')}]")
-            self.source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
-            self.pipeline.armed()
-            self.source.line("return change")
-        with self.source.block("def apply(S, batch, former, now, silent=False):"):
-            with self.source.block("if silent or not push:"):
-                self.announce()
-                self.source.line("return")
-            self.source.line("change = batch, former")
-            self._process_change()
-            Emitter(self.code, "now", guarded=True)("ins", "rem")
+        """Write ``move(S, old, new, now, silent)``, a change by others (`Store.move`), and what it results in,
+        ``apply(S, batch, former, now, silent)``.
+        """
+        source = self.source
+        with source.block("def move(S, old, new, now, silent=False):"):
+            source.line("W, batch, former = S.view, [], []")
+            with source.block("for item in old:"):
+                source.line("W.discard(item)")
+            if self.steps.posts_empty_batches:
+                source.line("change = W.after_deletions(now) if old else None")
+                self._collect_change()
+            with source.block("for e, _ in new:"):
+                self.code.number()
+                for name, position in self.code.first.positions.items():
+                    source.line(f"p{position} = e[{source.const(name, 'n')}]")
+                source.line(f"change = W.arrive({self.pipeline.item()}, now)", self.pipeline.span)
+                self.pipeline.armed()
+                self._collect_change()
+            if not self.steps.posts_empty_batches:  # of a batch only its release is a change
+                source.line("former += old")
+            with source.block("if batch or former:"):
+                source.line("apply(S, batch, former, now, silent)")
+        with source.block("def apply(S, batch, former, now, silent=False):"):
+            self.announce()
+            with source.block("if push and not silent:"):
+                source.line("ins, rem, forced = [], [], not batch and not former")
+                self.change()
+                Emitter(self.code, "now", guarded=False)("ins", "rem")
         if self.steps.initial_rows is not None:
             self._write_copied(self.steps.initial_rows)
         super().helpers()
+
+    def _collect_change(self) -> None:
+        with self.source.block("if change is not None:"):
+            self.source.line("batch += change[0]")
+            self.source.line("former += change[1]")
 
     def _write_copied(self, fill: InitialFill) -> None:
         """Write ``copied(S, e, now)``: the row made of a row of another store; None if it is filtered out."""

@@ -38,9 +38,35 @@ class RelationIndex(State):
         raise NotImplementedError
 
     def replace(self, old: Item, new: Item) -> None:
-        """Replace an item by another one with the same ordinal."""
+        """Replace an item by another one, with the same ordinal or a later one than all others."""
         self.leave(old)
         self.enter(new)
+
+    def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
+        """Apply a delta. An item that enters and leaves in it is not kept."""
+        if len(entered) == len(left) == 1 and entered[0][0] != left[0][0]:
+            self.replace(left[0], entered[0])
+            return
+        for item in entered:
+            self.enter(item)
+        for item in left:
+            self.leave(item)
+
+
+class ArrivalIndex(RelationIndex):
+    """All items by ordinal, in order of arrival."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self, key: ItemKey) -> None:
+        super().__init__(key)
+        self.rows: dict[int, Item] = {}
+
+    def enter(self, item: Item) -> None:
+        self.rows[item[0]] = item
+
+    def leave(self, item: Item) -> None:
+        self.rows.pop(item[0], None)
 
 
 class HashIndex(RelationIndex):
@@ -73,10 +99,13 @@ class HashIndex(RelationIndex):
 
     def replace(self, old: Item, new: Item) -> None:
         key = self.key(new)
-        if self.key(old) == key and key in self.table:
-            self.table[key][new[0]] = new
-        else:
+        same = self.table.get(key) if self.key(old) == key else None
+        if same is None:
             super().replace(old, new)
+            return
+        if new[0] != old[0]:
+            same.pop(old[0], None)
+        same[new[0]] = new
 
 
 class SortedIndex(HashIndex):
@@ -213,15 +242,13 @@ class Relation(State):
 
     def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
         """Apply a delta. An item that enters and leaves in it is not kept."""
-        rows, indexes = self.rows, self.indexes
+        rows = self.rows
         for item in entered:
             rows[item[0]] = item
-            for index in indexes:
-                index.enter(item)
         for item in left:
-            if rows.pop(item[0], None) is not None:
-                for index in indexes:
-                    index.leave(item)
+            rows.pop(item[0], None)
+        for index in self.indexes:
+            index.change(entered, left)
 
     def add_index(self, index: RelationIndex) -> None:
         """Add an index and fill it from the contents."""

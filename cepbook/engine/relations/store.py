@@ -102,8 +102,7 @@ class DeferredReader(ABC):
 class Store:
     """A named window. `owner` holds its rows, `readers` are notified of changes.
 
-    Items start with their ordinal and end with the row. If an index is requested, the states of the owner hold the
-    contents as a relation, too.
+    Items start with their ordinal and end with the row. The states of the owner hold the requested indexes.
     """
 
     def __init__(self, type_: StoreType, columns: Iterable[str], changes: PendingChanges, unseen: bool) -> None:
@@ -161,9 +160,10 @@ class Store:
 
     def functions(self, in_context: bool) -> dict[str, Callable[..., Any]]:
         """Return the functions that on-triggers call, which are in the context of the store's owner or in none."""
+        owner = self.owner
         if in_context:
-            return {"target": lambda state: self.owner.state_of(state.partition), "move": self.move}
-        return {"target": lambda state: self.owner.state_of(None), "move": self.move}
+            return {"target": lambda state: owner.state_of(state.partition), "move": self.move}
+        return {"target": lambda state: owner.state_of(None), "move": self.move}
 
     def contents(self, state: StoreState) -> list[Item]:
         """Return the items in a state of the owner, including those still collected for a batch."""
@@ -191,18 +191,19 @@ class Store:
                 del self.requested_indexes[name]
                 for state in states:
                     if state.contents is not None:
-                        state.contents.drop(name)
+                        state.contents.named.pop(name, None)
         for state in states if not self.requested_indexes else ():
             state.contents = None
 
     def build_indexes(self, state: StoreState) -> None:
-        """Build the relation of a state with all requested indexes, if there are any."""
+        """Build all requested indexes that a state does not have yet."""
         if state is None or not self.requested_indexes or self.collects_batches:
             return
         if state.contents is None:
-            state.contents = StoreContents(state.view.contents())
+            state.contents = StoreContents()
         for name, requested in self.requested_indexes.items():
-            state.contents.name(name, requested)
+            if name not in state.contents.named:
+                state.contents.add_index(name, requested, state.view.contents())
 
     def lookup_function(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
         """Return a function from an owner's state to the index, or without one to a part of it or the rows."""
@@ -220,7 +221,7 @@ class Store:
         if want.kind == "sorted" and indexed:
             return lambda state: state.contents.named[name]
         if want.kind == "rows" and indexed and lasting:
-            return lambda state: state.contents.rows
+            return lambda state: state.contents.named[name].rows
         return lambda state: UnindexedItems(lambda: self.contents(state), key)
 
     def has_index_for(self, want: IndexRequest) -> bool:
@@ -315,24 +316,9 @@ class Store:
         `silent` the statement of the window delivers nothing; readers see the change. Errors: ValueError, before any
         change, if a unique index is violated.
         """
-        view = state.view
         if self.uniques:
             self.check(state, old, new)
-        for item in old:
-            view.discard(item)
-        functions = self.owner.program.functions
-        posted = view.after_deletions(now) if old else None
-        entered: list[Item] = [] if posted is None else [*posted[0]]
-        left: list[Item] = [] if posted is None else [*posted[1]]
-        for row, _ in new:
-            posted = functions.arrive(row, state, now)
-            if posted is not None:
-                entered += posted[0]
-                left += posted[1]
-        if not self.collects_batches:
-            left += old
-        if entered or left:
-            functions.apply(state, entered, left, now, silent)
+        self.owner.program.functions.move(state, old, new, now, silent)
 
     def stored(self, states: Iterable[StoreState]) -> list[Item]:
         """Return the items in some states of the owner, in the order of the iterator."""

@@ -1,4 +1,4 @@
-"""The contents of a store as one relation, with the indexes that its readers share.
+"""The indexes of a store that its readers share.
 
 An index is built for the first reader that requests it and dropped with the last one. Readers that are notified of
 changes later than they happen (joins) see the contents as reported so far, `as_reported`.
@@ -14,11 +14,11 @@ from typing import Any
 
 from cepbook.engine.expressions.hashable import canonical_nan
 from cepbook.engine.relations.relation import (
+    ArrivalIndex,
     CompositeIndex,
     HashIndex,
     Item,
     ItemKey,
-    Relation,
     RelationIndex,
     SortedIndex,
 )
@@ -53,58 +53,71 @@ class IndexRequest:
 class ColumnKey(State):
     """Key function of an index on columns of a store's rows. All NaN are one key."""
 
-    __slots__ = ("columns",)
+    __slots__ = ("column", "columns")
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self.columns = columns
+        self.column = columns[0] if len(columns) == 1 else None
 
     def __call__(self, item: Item) -> Any:
-        row, columns = item[-1], self.columns
-        if len(columns) > 1:
-            return tuple([canonical_nan(row[name]) for name in columns])
-        value = row[columns[0]]
+        if self.column is None:
+            row = item[-1]
+            return tuple([canonical_nan(row[name]) for name in self.columns])
+        value = item[-1][self.column]
         return value if value == value else canonical_nan(value)
 
 
 @dataclass(slots=True)
 class RequestedIndex:
-    """An index that `users` request; the kind `rows` needs none."""
+    """An index that `users` request."""
 
     kind: str
     key: ItemKey
     users: list[Any] = field(default_factory=list)
 
-    def new_index(self) -> RelationIndex | None:
-        """Return an empty index of this kind, or None for the kind `rows`."""
-        return _KINDS[self.kind](self.key) if self.kind in _KINDS else None
+
+_KINDS: dict[str, type[RelationIndex]] = {
+    "hash": HashIndex,
+    "sorted": SortedIndex,
+    "composite": CompositeIndex,
+    "rows": ArrivalIndex,
+}
 
 
-_KINDS: dict[str, type[RelationIndex]] = {"hash": HashIndex, "sorted": SortedIndex, "composite": CompositeIndex}
-
-
-class StoreContents(Relation):
-    """The items of a store; `named` are its indexes by name."""
+class StoreContents(State):
+    """The requested indexes of the items of a store, by name."""
 
     __slots__ = ("named",)
 
-    def __init__(self, items: Iterable[Item]) -> None:
-        super().__init__()
+    def __init__(self) -> None:
         self.named: dict[IndexName, RelationIndex] = {}
+
+    def add_index(self, name: IndexName, requested: RequestedIndex, items: Iterable[Item]) -> None:
+        """Build an index of `items`."""
+        index = _KINDS[requested.kind](requested.key)
         for item in sorted(items, key=_ordinal):  # a view may have another order
-            self.rows[item[0]] = item
+            index.enter(item)
+        self.named[name] = index
 
-    def name(self, name: IndexName, requested: RequestedIndex) -> None:
-        """Build the index of this name unless it exists or the kind needs none."""
-        index = None if name in self.named else requested.new_index()
-        if index is not None:
-            self.add_index(index)
-            self.named[name] = index
+    def enter(self, item: Item) -> None:
+        """Add an item."""
+        for index in self.named.values():
+            index.enter(item)
 
-    def drop(self, name: IndexName) -> None:
-        """Drop the index of this name."""
-        index = self.named.pop(name, None)
-        if index is not None:
-            self.indexes.remove(index)
+    def leave(self, item: Item) -> None:
+        """Remove an item."""
+        for index in self.named.values():
+            index.leave(item)
+
+    def replace(self, old: Item, new: Item) -> None:
+        """Replace an item by another one with the same ordinal."""
+        for index in self.named.values():
+            index.replace(old, new)
+
+    def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
+        """Apply a delta."""
+        for index in self.named.values():
+            index.change(entered, left)
 
 
 class UnindexedItems:

@@ -132,7 +132,8 @@ class MergeCodegen:
             with source.block("for number, row in routed:"):
                 source.line("route(number, row, S)")
         with source.block("if push and (old or new):"):
-            old_rows, new_rows = "[i[-1] for i in old] or None", "[{**row} for row, _ in new] or None"
+            row = "{**row}" if plan.target.kind == "table" else "row"  # a table changes its rows
+            old_rows, new_rows = "[i[-1] for i in old] or None", f"[{row} for row, _ in new] or None"
             pushed = f"{old_rows}, None" if plan.kind == "delete" else f"{new_rows}, {old_rows}"
             source.line(f"push(now, {pushed})")
 
@@ -197,7 +198,7 @@ class MergeCodegen:
         if action.kind == "delete":
             source.line("deleted = True")
         elif action.kind == "update":
-            source.line("r = {**r}")
+            source.line("r = r.copy()")
             for change in action.changes:
                 if change.reset:
                     self._reset(change)

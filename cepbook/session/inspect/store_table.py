@@ -88,9 +88,10 @@ def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
 
 
 def _index_keys(state: Any) -> Iterator[tuple[str, tuple[str, ...], int]]:
-    for index in () if state.contents is None else state.contents.indexes:
+    for index in () if state.contents is None else state.contents.named.values():
         columns = tuple(getattr(index.key, "columns", ())) or ("an expression",)
-        yield _KINDS[type(index)], columns, len(index.table)
+        if type(index) in _KINDS:
+            yield _KINDS[type(index)], columns, len(index.table)
 
 
 def describe_store(runtime: Runtime, store: Store) -> str:
