@@ -8,6 +8,7 @@ These take it as ``on_change(S, entered, left, now)``.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from operator import itemgetter
 
 from cepbook.engine.codegen.emit import Emitter
 from cepbook.engine.codegen.join import JoinCodegen
@@ -54,6 +55,11 @@ class StoreCodegen(StatementCodegen):
     def announce(self) -> None:
         self.source.line("changed(S, batch, former, now)")
 
+    def change(self) -> None:
+        row_of = self.source.bind("_row_of", itemgetter(-1))
+        self.source.line(f"ins += map({row_of}, batch)")
+        self.source.line(f"rem += map({row_of}, former)")
+
     def helpers(self) -> None:
         """Write ``move(S, old, new, now, silent)``, a change by others (`Store.move`), and what it results in,
         ``apply(S, batch, former, now, silent)``.
@@ -66,7 +72,7 @@ class StoreCodegen(StatementCodegen):
             if self.steps.posts_empty_batches:
                 source.line("change = W.after_deletions(now) if old else None")
                 self._collect_change()
-            with source.block("for e, _ in new:"):
+            with source.block("for e in new:"):
                 self.code.number()
                 for name, position in self.code.first.positions.items():
                     source.line(f"p{position} = e[{source.const(name, 'n')}]")
@@ -76,16 +82,19 @@ class StoreCodegen(StatementCodegen):
             if not self.steps.posts_empty_batches:  # of a batch only its release is a change
                 source.line("former += old")
             with source.block("if batch or former:"):
-                source.line("apply(S, batch, former, now, silent)")
+                self._apply()
         with source.block("def apply(S, batch, former, now, silent=False):"):
-            self.announce()
-            with source.block("if push and not silent:"):
-                source.line("ins, rem, forced = [], [], not batch and not former")
-                self.change()
-                Emitter(self.code, "now", guarded=False)("ins", "rem")
+            self._apply()
         if self.steps.initial_rows is not None:
             self._write_copied(self.steps.initial_rows)
         super().helpers()
+
+    def _apply(self) -> None:
+        self.announce()
+        with self.source.block("if push and not silent:"):
+            self.source.line("ins, rem, forced = [], [], not batch and not former")
+            self.change()
+            Emitter(self.code, "now", guarded=False)("ins", "rem")
 
     def _collect_change(self) -> None:
         with self.source.block("if change is not None:"):
@@ -193,7 +202,7 @@ def write_on_select(body: StatementCodegen, plan: OnSelectStatement) -> LookupCo
         Emitter(code, "now", guarded=True)("ins", None, arranged=bool(trigger.contained))
         if plan.deletes:
             with source.block("if taken:"):
-                source.line("move(T, list(taken.values()), (), now)", plan.span)
+                source.line("move(T, list(taken.values()), (), (), now)", plan.span)
         source.line("return passed")
     parameters = (["e"], ["S"]) if steps.context is None else (["e", "S"], [])
     for name in ("on_event1", "on_event"):  # of an event, of a match

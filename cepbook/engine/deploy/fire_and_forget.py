@@ -242,7 +242,7 @@ def _put(runtime: Any, target: str, rows: list[Row], selector: Selector | None) 
                 raise UsageError(why)
         for state, placed_rows in targets.values():
             if placed_rows:
-                store.move(state, (), [(row, None) for row in placed_rows], runtime.clock.now)
+                store.move(state, (), placed_rows, [None] * len(placed_rows), runtime.clock.now)
         runtime.turn.settled()
     return placed
 
@@ -275,8 +275,8 @@ def _change(runtime: Any, query: MergeStatement, compiled: CompiledModule, selec
             for _, state in _selected_states(runtime, store, selector):
                 program.namespace["target"] = partial(_same, state)
                 program.functions.ask(statement.new_state(state.partition))
-            for state, old, new, _ in moves:
-                store.check(state, old, new)
+            for state, old, new, origins, _ in moves:
+                store.check(state, old, new, origins)
         except Exception as failure:
             raise statement.error(failure) from failure
         for move in moves:

@@ -75,10 +75,11 @@ class HashIndex(RelationIndex):
     Generated code reads `table`; the cost of a lookup does not depend on the number of items.
     """
 
-    __slots__ = ("table",)
+    __slots__ = ("column", "table")
 
     def __init__(self, key: ItemKey) -> None:
         super().__init__(key)
+        self.column: str | None = getattr(key, "column", None)  # the key, if it is one column of the item's row
         self.table: dict[Any, dict[int, Item]] = {}
 
     def enter(self, item: Item) -> None:
@@ -98,8 +99,12 @@ class HashIndex(RelationIndex):
                 del self.table[key]
 
     def replace(self, old: Item, new: Item) -> None:
-        key = self.key(new)
-        same = self.table.get(key) if self.key(old) == key else None
+        column = self.column
+        if column is None:
+            key, former = self.key(new), self.key(old)
+        else:  # without two calls; NaN does not equal itself
+            key, former = new[-1][column], old[-1][column]
+        same = self.table.get(key) if key == former else None
         if same is None:
             super().replace(old, new)
             return

@@ -13,8 +13,8 @@ from typing import Any
 
 from cepbook.engine.output.limiter import Limiter
 from cepbook.engine.patterns.matcher import Matcher
-from cepbook.engine.relations.relation import Relation
-from cepbook.engine.relations.store_indexes import StoreContents
+from cepbook.engine.relations.relation import Relation, RelationIndex
+from cepbook.engine.relations.store_indexes import IndexName
 from cepbook.engine.state import State
 from cepbook.engine.windows.window_view import PassThroughView, WindowView
 
@@ -51,13 +51,13 @@ class StatementState(State):
 class StoreState(StatementState):
     """The state of a statement that created a named window or a table; `view` has the items."""
 
-    __slots__ = ("contents",)
+    __slots__ = ("indexes",)
 
-    contents: StoreContents | None  # the items once more with indexes; None while no reader requests an index
+    indexes: dict[IndexName, RelationIndex]  # the indexes of the items that readers request
 
     def __init__(self, partition: Any, ordinal: int = 0) -> None:
         super().__init__(partition, ordinal)
-        self.contents = None
+        self.indexes = {}
 
 
 class SubqueryState(StatementState):

@@ -25,7 +25,6 @@ from cepbook.engine.relations.store_indexes import (
     IndexName,
     IndexRequest,
     RequestedIndex,
-    StoreContents,
     UnbandedIndex,
     UnindexedItems,
 )
@@ -140,16 +139,16 @@ class Store:
             fresh.append((-1, row))
         return None
 
-    def check(self, state: StoreState, old: Iterable[Item], new: Iterable[tuple[Row, Item | None]]) -> None:
+    def check(self, state: StoreState, old: Iterable[Item], new: Sequence[Row], origins: Sequence[Item | None]) -> None:
         """Raise ValueError if `move` would violate a key or a unique index."""
-        why = self.refusal(state, old, [row for row, _ in new])
+        why = self.refusal(state, old, new)
         if why is not None:
             raise ValueError(why)
 
     def changed(self, state: StoreState, entered: Sequence[Item], left: Sequence[Item], now: int) -> None:
         """Process a change of the contents in `state`."""
-        if state.contents is not None:
-            state.contents.change(entered, left)
+        for index in state.indexes.values():
+            index.change(entered, left)
         for looker in self.observers:
             looker.look(state.partition, entered, left)
         if self.readers:
@@ -163,7 +162,7 @@ class Store:
         owner = self.owner
         if in_context:
             return {"target": lambda state: owner.state_of(state.partition), "move": self.move}
-        return {"target": lambda state: owner.state_of(None), "move": self.move}
+        return {"target": lambda state: owner.state, "move": self.move}
 
     def contents(self, state: StoreState) -> list[Item]:
         """Return the items in a state of the owner, including those still collected for a batch."""
@@ -190,38 +189,33 @@ class Store:
             if not requested.users:
                 del self.requested_indexes[name]
                 for state in states:
-                    if state.contents is not None:
-                        state.contents.named.pop(name, None)
-        for state in states if not self.requested_indexes else ():
-            state.contents = None
+                    state.indexes.pop(name, None)
 
     def build_indexes(self, state: StoreState) -> None:
         """Build all requested indexes that a state does not have yet."""
-        if state is None or not self.requested_indexes or self.collects_batches:
+        if state is None or self.collects_batches:
             return
-        if state.contents is None:
-            state.contents = StoreContents()
         for name, requested in self.requested_indexes.items():
-            if name not in state.contents.named:
-                state.contents.add_index(name, requested, state.view.contents())
+            if name not in state.indexes:
+                state.indexes[name] = requested.build(state.view.contents())
 
     def lookup_function(self, want: IndexRequest, name: IndexName, key: ItemKey, lasting: bool) -> Callable[[Any], Any]:
         """Return a function from an owner's state to the index, or without one to a part of it or the rows."""
         indexed = name in self.requested_indexes and not self.collects_batches
         if want.kind == "composite":
             if indexed:
-                return lambda state: state.contents.named[name]
+                return lambda state: state.indexes[name]
             by_keys = want.by_keys
             look = self.lookup_function(by_keys, by_keys.name(""), ColumnKey(by_keys.columns), lasting)
             return lambda state: UnbandedIndex(look(state))
         if want.kind == "hash":
             if indexed:
-                return lambda state: state.contents.named[name].table
+                return lambda state: state.indexes[name].table
             return lambda state: UnindexedItems(lambda: self.contents(state), key, self._some(state, want))
         if want.kind == "sorted" and indexed:
-            return lambda state: state.contents.named[name]
+            return lambda state: state.indexes[name]
         if want.kind == "rows" and indexed and lasting:
-            return lambda state: state.contents.named[name].rows
+            return lambda state: state.indexes[name].rows
         return lambda state: UnindexedItems(lambda: self.contents(state), key)
 
     def has_index_for(self, want: IndexRequest) -> bool:
@@ -251,7 +245,7 @@ class Store:
 
     def by_key(self, state: StoreState, columns: tuple[str, ...], key: Any) -> list[Item]:
         """Return the items whose `columns` equal `key`, by a requested index."""
-        index = None if state.contents is None else state.contents.named["hash", *columns]
+        index = state.indexes["hash", *columns]
         assert isinstance(index, HashIndex)
         return list(index.table.get(key, {}).values())
 
@@ -288,7 +282,7 @@ class Store:
 
     def _with_key(self, state: StoreState, key: ColumnKey, value: Any) -> list[Item]:
         """Return the items with a key. Batches that are being collected, and arrays, have no index."""
-        if state.contents is not None and ("hash", *key.columns) in self.requested_indexes:
+        if ("hash", *key.columns) in state.indexes:
             return self.by_key(state, key.columns, value)
         return [item for item in self.contents(state) if key(item) == value]
 
@@ -308,16 +302,17 @@ class Store:
         self,
         state: StoreState,
         old: Sequence[Item],
-        new: Sequence[tuple[Row, Item | None]],
+        new: Sequence[Row],
+        origins: Sequence[Item | None],
         now: int,
         silent: bool = False,
     ) -> None:
-        """Remove rows and insert rows (with the items that they replace) as one change, with its evictions. With
-        `silent` the statement of the window delivers nothing; readers see the change. Errors: ValueError, before any
-        change, if a unique index is violated.
+        """Remove rows and insert rows as one change, with its evictions. A table reads `origins`, the item that each
+        new row replaces or None. With `silent` the statement of the window delivers nothing; readers see the change.
+        Errors: ValueError, before any change, if a unique index is violated.
         """
         if self.uniques:
-            self.check(state, old, new)
+            self.check(state, old, new, origins)
         self.owner.program.functions.move(state, old, new, now, silent)
 
     def stored(self, states: Iterable[StoreState]) -> list[Item]:
@@ -332,8 +327,8 @@ class Store:
 def replace_contents(store: Store, rows: Iterable[Row], now: int) -> None:
     """Replace all rows of a named window without context."""
     state = store.owner.state_of(None)
-    own = [({name: row.get(name) for name in store.columns}, None) for row in rows]
-    store.move(state, store.contents(state), own, now)
+    own = [{name: row.get(name) for name in store.columns} for row in rows]
+    store.move(state, store.contents(state), own, (), now)
 
 
 def apply_declared_indexes(store: Store, indexes: Mapping[str, IndexType]) -> None:

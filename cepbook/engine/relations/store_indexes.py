@@ -75,6 +75,13 @@ class RequestedIndex:
     key: ItemKey
     users: list[Any] = field(default_factory=list)
 
+    def build(self, items: Iterable[Item]) -> RelationIndex:
+        """Return a new index of `items`."""
+        index = _KINDS[self.kind](self.key)
+        for item in sorted(items, key=_ordinal):  # a view may have another order
+            index.enter(item)
+        return index
+
 
 _KINDS: dict[str, type[RelationIndex]] = {
     "hash": HashIndex,
@@ -82,42 +89,6 @@ _KINDS: dict[str, type[RelationIndex]] = {
     "composite": CompositeIndex,
     "rows": ArrivalIndex,
 }
-
-
-class StoreContents(State):
-    """The requested indexes of the items of a store, by name."""
-
-    __slots__ = ("named",)
-
-    def __init__(self) -> None:
-        self.named: dict[IndexName, RelationIndex] = {}
-
-    def add_index(self, name: IndexName, requested: RequestedIndex, items: Iterable[Item]) -> None:
-        """Build an index of `items`."""
-        index = _KINDS[requested.kind](requested.key)
-        for item in sorted(items, key=_ordinal):  # a view may have another order
-            index.enter(item)
-        self.named[name] = index
-
-    def enter(self, item: Item) -> None:
-        """Add an item."""
-        for index in self.named.values():
-            index.enter(item)
-
-    def leave(self, item: Item) -> None:
-        """Remove an item."""
-        for index in self.named.values():
-            index.leave(item)
-
-    def replace(self, old: Item, new: Item) -> None:
-        """Replace an item by another one with the same ordinal."""
-        for index in self.named.values():
-            index.replace(old, new)
-
-    def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
-        """Apply a delta."""
-        for index in self.named.values():
-            index.change(entered, left)
 
 
 class UnindexedItems:

@@ -169,7 +169,7 @@ def _cached_by_state(look: _Look) -> _Look:
 def _in_partition(store: Store, look: _Look) -> _Look:
     owner = store.owner
     if store.type.context is None:
-        return lambda partition: look(owner.state_of(None))
+        return lambda partition: look(owner.state)
     return lambda partition: look(owner.state_of(partition))
 
 

@@ -165,8 +165,8 @@ class Table(Store):
         self.touch(key)
         state.ordinal += 1
         item = state.view.items[key] = (state.ordinal, cells, cells[-1])
-        if state.contents is not None:
-            state.contents.enter(item)
+        for index in state.indexes.values():
+            index.enter(item)
         return item
 
     def key(self, row: Row) -> Any:
@@ -196,15 +196,17 @@ class Table(Store):
             after.add(key)
         return super().refusal(state, old, new)
 
-    def check(self, state: Any, old: Iterable[Item], new: Iterable[tuple[Row, Item | None]]) -> None:
+    def check(self, state: Any, old: Iterable[Item], new: Sequence[Row], origins: Sequence[Item | None]) -> None:
         """Check a change like `Store.check`, but let an update take a unique key for which an insert was refused
         (recorded: tx_secondary_unique_index).
         """
         freed = state.view.freed.keys()
-        super().check(state, old, [change for change in new if not (freed and self._takes(change, freed))])
+        if freed:
+            pairs = [pair for pair in zip(new, origins, strict=True) if not self._takes(*pair, freed)]
+            new, origins = [row for row, _ in pairs], [origin for _, origin in pairs]
+        super().check(state, old, new, origins)
 
-    def _takes(self, change: tuple[Row, Item | None], freed: Set[Any]) -> bool:
-        row, origin = change
+    def _takes(self, row: Row, origin: Item | None, freed: Set[Any]) -> bool:
         same_key = origin is not None and self.key(row) == self.key(origin[-1])
         return same_key and not freed.isdisjoint(self._unique_keys(row))
 
@@ -220,28 +222,35 @@ class Table(Store):
         return change
 
     def move(
-        self, state: Any, old: Sequence[Item], new: Sequence[tuple[Row, Item | None]], now: int, silent: bool = False
+        self,
+        state: Any,
+        old: Sequence[Item],
+        new: Sequence[Row],
+        origins: Sequence[Item | None],
+        now: int,
+        silent: bool = False,
     ) -> None:
         """Remove, change and insert rows; changed rows keep their cells. The statement of a table delivers nothing.
         Errors as `inserted`, before any change.
         """
         items = state.view.items
-        if len(new) == 1 and len(old) == 1 and new[0][1] is old[0]:
-            row, key = new[0][0], self.key(new[0][0])
+        if len(new) == 1 and len(old) == 1 and origins[0] is old[0]:
+            row, key = new[0], self.key(new[0])
             if key == self.key(old[0][-1]) and not self.uniques:
                 self._exchange(state, key, old[0], row)
                 return
-        self.check(state, old, new)
-        changed = {origin[0]: row for row, origin in new if origin is not None}
+        self.check(state, old, new, origins)
+        changed = {origin[0]: row for row, origin in zip(new, origins, strict=True) if origin is not None}
         for item in old:
             self.touch(self.key(item[-1]))
         stays = {self.key(row) for row in changed.values()}  # keys of rows that stay
         for item in old:
             if self.key(item[-1]) not in stays:
                 del items[self.key(item[-1])]
-            if state.contents is not None and item[0] not in changed:
-                state.contents.leave(item)
-        for row, origin in new:
+            if item[0] not in changed:
+                for index in state.indexes.values():
+                    index.leave(item)
+        for row, origin in zip(new, origins, strict=True):
             if origin is None:
                 self._put(state, self.key(row), row)
                 continue
@@ -252,8 +261,8 @@ class Table(Store):
         self.touch(key)
         origin[1][-1] = row
         item = state.view.items[key] = (origin[0], origin[1], row)
-        if state.contents is not None:
-            state.contents.replace(origin, item)
+        for index in state.indexes.values():
+            index.replace(origin, item)
 
     def keeps(self, want: IndexRequest) -> bool:
         return want.kind not in ("key", "rows")

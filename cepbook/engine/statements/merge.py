@@ -8,6 +8,8 @@ fails.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from operator import itemgetter
 from typing import Any
 
 from cepbook.engine.codegen.program import StatementProgram
@@ -21,6 +23,7 @@ from cepbook.engine.fragments.codegen_context import write_state
 from cepbook.engine.physical.lowering import lower_statement
 from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.statements.on_set import trigger_program, write_event_functions
+from cepbook.errors import Span
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
 from cepbook.lang.plan import nodes as p
@@ -42,8 +45,8 @@ class MergeCodegen:
 
     In the code `S` is the state of the statement, `T` that of the store's owner, `e` the event, `x` what the lookup
     returns, `i` an item of it (an ordinal and more, the row last) and `r` its row. `old` has the items that leave,
-    `new` pairs of a row and the item that it replaces (None: inserted), `routed` the rows for streams with the number
-    of their insert. Plans number the streams: 0 is the row, 1 the event, 2 the row before any change.
+    `new` the rows that enter, `origins` the items that these replace (None: inserted), `routed` the rows for streams
+    with the number of their insert. Plans number the streams: 0 is the row, 1 the event, 2 the row before any change.
     """
 
     def __init__(self, plan: p.MergeStatement, scope: CodeScope, scope_in: ScopeFactory) -> None:
@@ -82,6 +85,7 @@ class MergeCodegen:
         # an assigned array element is changed in the delivered old row as well (recorded: ts_update_array_elements)
         elements = [c.name for c in changes if len(c.path) == 1 and c.path[0].type != t.STRING]  # no keys of maps
         self.shared_arrays = set(elements) - assigned
+        self.reads_origins = plan.target.kind == "table" or bool(self.shared_arrays)
 
     def write(self) -> None:
         source, plan = self.source, self.plan
@@ -99,11 +103,10 @@ class MergeCodegen:
         self._insert_number = 0
         source.line("now = clock.now")
         source.line("T = target(S)")
-        source.line("old, new, routed = [], [], []")
-        if self.resets:
-            source.line("emptied = []")
-        if self.ranks:
-            source.line("ranks = []")
+        source.line("old, new = [], []")
+        lists = {"origins": self.reads_origins, "routed": plan.inserts, "emptied": self.resets, "ranks": self.ranks}
+        for name in (name for name, needed in lists.items() if needed):
+            source.line(f"{name} = []")
         unmatched = [branch for branch in plan.branches if branch.matched is False]
         matched = [branch for branch in plan.branches if branch.matched is True]
         always = [branch for branch in plan.branches if branch.matched is None]
@@ -124,16 +127,17 @@ class MergeCodegen:
         with source.block("if old or new:"):
             if self.shared_arrays:
                 names = source.const(tuple(sorted(self.shared_arrays)), "names")
-                source.line(f"old = {source.bind('_with_shared', with_changed_arrays)}(old, new, {names})")
-            source.line("move(T, old, new, now)", plan.span)
+                source.line(f"old = {source.bind('_with_shared', with_changed_arrays)}(old, new, origins, {names})")
+            source.line(f"move(T, old, new, {'origins' if self.reads_origins else '()'}, now)", plan.span)
             if self.resets:
                 source.line("for i, names in emptied: renew(i, names)")
         if plan.inserts:
             with source.block("for number, row in routed:"):
                 source.line("route(number, row, S)")
         with source.block("if push and (old or new):"):
-            row = "{**row}" if plan.target.kind == "table" else "row"  # a table changes its rows
-            old_rows, new_rows = "[i[-1] for i in old] or None", f"[{row} for row, _ in new] or None"
+            # a table changes its rows, a named window does not
+            new_rows = "[{**row} for row in new] or None" if plan.target.kind == "table" else "new or None"
+            old_rows = f"[*map({source.bind('_row_of', itemgetter(-1))}, old)] or None"
             pushed = f"{old_rows}, None" if plan.kind == "delete" else f"{new_rows}, {old_rows}"
             source.line(f"push(now, {pushed})")
 
@@ -173,25 +177,33 @@ class MergeCodegen:
 
     def _actions(self, branch: p.MergeBranchPlan) -> None:
         source = self.source
-        changes = any(action.kind == "update" for action in branch.actions)
+        updates = [action for action in branch.actions if action.kind == "update"]
         deletes = any(action.kind == "delete" for action in branch.actions)
-        if changes:
+        certain = any(action.predicate is None for action in updates)
+        if updates and not certain:
             source.line("changed = False")
         if deletes:
             source.line("deleted = False")
         for action in branch.actions:
-            if action.predicate is None:
+            predicate = action.predicate
+            test = "" if predicate is None else f"if {lower.truth(self.scope, predicate)}:"
+            with source.block(test, predicate.span) if predicate is not None else nullcontext():
                 self._action(action)
-            else:
-                with source.block(f"if {lower.truth(self.scope, action.predicate)}:", action.predicate.span):
-                    self._action(action)
-        if not (changes or deletes):
+                if action.kind == "update" and not certain:
+                    source.line("changed = True")
+        if not (updates or deletes):
             return
-        tests = " or ".join(["changed"] * changes + ["deleted"] * deletes)
-        with source.block(f"if {tests}:"):
+        tests = " or ".join(["changed"] * bool(updates) + ["deleted"] * deletes)
+        with nullcontext() if certain else source.block(f"if {tests}:"):
             source.line("old.append(i)")
-            if changes:
-                source.line("if not deleted: new.append((r, i))" if deletes else "new.append((r, i))")
+            if updates:
+                with source.block("if not deleted:") if deletes else nullcontext():
+                    self._put("r", "i")
+
+    def _put(self, row: str, origin: str, *span: Span) -> None:
+        self.source.line(f"new.append({row})", *span)
+        if self.reads_origins:
+            self.source.line(f"origins.append({origin})")
 
     def _action(self, action: p.MergeActionPlan) -> None:
         source = self.source
@@ -208,7 +220,6 @@ class MergeCodegen:
                     code = updated_copy_code(self.row[change.name], change, code, self.scope)
                 local = f"{self.row[change.name]} = " if change.name in self.row else ""
                 source.line(f"{local}r[{source.const(change.name, 'n')}] = {code}", change.span)
-            source.line("changed = True")
         else:
             columns = [
                 f"{source.const(c.name, 'n')}: {source.part(c.value.span)}{lower.value(self.scope, c.value)}"
@@ -216,7 +227,7 @@ class MergeCodegen:
             ]
             row = f"{{{', '.join(columns)}}}"
             if action.insert is None:
-                source.line(f"new.append(({row}, None))", action.span)
+                self._put(row, "None", action.span)
                 if self.ranks:
                     rank = 0 if action.precedence is None else self._rank(action.precedence)
                     source.line(f"ranks.append((len(new) - 1, {rank}))", action.span)
@@ -226,7 +237,7 @@ class MergeCodegen:
 
     def _rank(self, precedence: x.BoundExpr) -> str:
         rank = compile_delivery_key((precedence,), self.scope_in)
-        return f"by_precedence and {self.source.const(rank, 'rank')}(new[-1][0])[0] or 0"
+        return f"by_precedence and {self.source.const(rank, 'rank')}(new[-1])[0] or 0"
 
     def _reset(self, change: p.PropertyAssignment) -> None:
         source, name = self.source, self.source.const(change.name, "n")
@@ -236,7 +247,7 @@ class MergeCodegen:
             source.line(f"{self.row[change.name]} = r[{name}]")
 
 
-def sort_by_rank(new: list[tuple[dict[str, Any], Any]], ranks: list[tuple[int, int]]) -> None:
+def sort_by_rank(new: list[dict[str, Any]], ranks: list[tuple[int, int]]) -> None:
     """Order the inserted rows of `new` by descending rank; `ranks` has their places, in the order of insertion."""
     ordered = [new[place] for place, _ in sorted(ranks, key=lambda ranked: -ranked[1])]
     for (place, _), row in zip(ranks, ordered, strict=True):
@@ -260,7 +271,9 @@ def compile_insert_rows(plan: p.InsertRows, scope_in: ScopeFactory) -> Callable[
     return inserted
 
 
-def with_changed_arrays(old: list[Any], new: list[tuple[dict[str, Any], Any]], names: tuple[str, ...]) -> list[Any]:
+def with_changed_arrays(
+    old: list[Any], new: list[dict[str, Any]], origins: list[Any], names: tuple[str, ...]
+) -> list[Any]:
     """Return copies of the items `old` with the arrays `names` of the new rows. Rows do not change."""
-    after = {item[0]: row for row, item in new if item is not None}
+    after = {item[0]: row for row, item in zip(new, origins, strict=True) if item is not None}
     return [(*i[:-1], {**i[-1], **{n: after[i[0]][n] for n in names}}) if i[0] in after else i for i in old]

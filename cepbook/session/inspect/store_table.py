@@ -88,7 +88,7 @@ def index_sizes(runtime: Runtime, store: Store) -> list[IndexSize]:
 
 
 def _index_keys(state: Any) -> Iterator[tuple[str, tuple[str, ...], int]]:
-    for index in () if state.contents is None else state.contents.named.values():
+    for index in state.indexes.values():
         columns = tuple(getattr(index.key, "columns", ())) or ("an expression",)
         if type(index) in _KINDS:
             yield _KINDS[type(index)], columns, len(index.table)

@@ -1,4 +1,4 @@
-"""Stores keep one relation for all their readers, with the indexes that these want, as long as they want them."""
+"""Stores keep indexes for all their readers, as long as these want them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.relations.relation import HashIndex, RelationIndex, SortedIndex
-from cepbook.engine.relations.store_indexes import StoreContents
+from cepbook.engine.relations.relation import ArrivalIndex, HashIndex, RelationIndex, SortedIndex
 from cepbook.engine.runtime import Runtime
 
 WINDOW = """
@@ -34,33 +33,31 @@ def _kept(kind: type[Any]) -> int:
     return sum(type(each) is kind for each in gc.get_objects())
 
 
-def _relation(runtime: Runtime, name: str = "W") -> StoreContents | None:
-    found: StoreContents | None = runtime.stores[name].owner.state_of(None).contents
-    return found
+def _indexes(runtime: Runtime, name: str = "W") -> dict[Any, RelationIndex]:
+    indexes: dict[Any, RelationIndex] = runtime.stores[name].owner.state_of(None).indexes
+    return indexes
 
 
-def _keyed(relation: StoreContents) -> list[Any]:
-    return [name for name in relation.named if name != ("rows",)]
+def _keyed(runtime: Runtime, name: str = "W") -> list[Any]:
+    return [key for key in _indexes(runtime, name) if key != ("rows",)]
 
 
 @pytest.mark.histories
 def test_readers_share_one_index_that_goes_with_the_last_of_them() -> None:
-    before = _kept(HashIndex), _kept(StoreContents)
+    before = _kept(HashIndex), _kept(ArrivalIndex)
     runtime = Runtime()
     runtime.deploy(WINDOW)
     for text in READERS:
         runtime.deploy(text, deployment_id=text)
     _sent(runtime)
-    relation = _relation(runtime)
-    assert relation is not None and _keyed(relation) == [("hash", "k")]
-    assert [len(items) for items in relation.named["hash", "k"].table.values()] == [3, 1, 1]  # type: ignore[attr-defined]
+    assert _keyed(runtime) == [("hash", "k")]
+    assert [len(items) for items in _indexes(runtime)["hash", "k"].table.values()] == [3, 1, 1]  # type: ignore[attr-defined]
     assert _kept(HashIndex) - before[0] == 2, "that of the window, and that of the other side of the join"
-    del relation
     for number, text in enumerate(READERS):
-        assert _relation(runtime) is not None, f"{len(READERS) - number} still read it"
+        assert _indexes(runtime), f"{len(READERS) - number} still read it"
         runtime.undeploy(text)
-    assert _relation(runtime) is None and not runtime.stores["W"].requested_indexes
-    assert (_kept(HashIndex), _kept(StoreContents)) == before, "the memory is free"
+    assert not _indexes(runtime) and not runtime.stores["W"].requested_indexes
+    assert (_kept(HashIndex), _kept(ArrivalIndex)) == before, "the memory is free"
 
 
 def test_a_declared_index_stays_and_is_used() -> None:
@@ -69,12 +66,12 @@ def test_a_declared_index_stays_and_is_used() -> None:
     runtime.deploy("create index I on W(k)", deployment_id="index")
     _sent(runtime)
     runtime.deploy(READERS[0], deployment_id="join")
-    relation = _relation(runtime)
-    assert relation is not None and _keyed(relation) == [("hash", "k")]
+    assert _keyed(runtime) == [("hash", "k")]
+    index = _indexes(runtime)["hash", "k"]
     runtime.undeploy("join")
-    assert _relation(runtime) is relation
+    assert _indexes(runtime)["hash", "k"] is index
     runtime.undeploy("index")
-    assert _relation(runtime) is None
+    assert not _indexes(runtime)
 
 
 def test_queries_leave_no_index() -> None:
@@ -84,7 +81,7 @@ def test_queries_leave_no_index() -> None:
     assert runtime.query("select i from W where k = 'a'") == [{"i": 0}, {"i": 1}, {"i": 4}]
     runtime.query("update W set x = 5 where k = 'a'")
     runtime.query("select a.i, (select count(*) from W as c where c.k = b.k) from W as a, W as b where a.k = b.k")
-    assert _relation(runtime) is None
+    assert not _indexes(runtime)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +100,7 @@ def test_the_index_follows_from_the_condition(condition: str, names: list[Any]) 
     runtime.deploy(WINDOW)
     runtime.deploy(f"@name('q') select w.i as i from W as w, B#lastevent as b where {condition}", deployment_id="q")
     _sent(runtime)
-    relation = _relation(runtime)
-    assert relation is not None and _keyed(relation) == names
+    assert _keyed(runtime) == names
     got: list[Any] = []
     runtime.statement("q").add_listener(lambda delta: got.extend(row["i"] for row in delta.insert))
     runtime.send("B", {"k": "a", "x": 1, "i": 9})
@@ -141,7 +137,7 @@ def test_tables_are_looked_into_by_primary_key() -> None:
     runtime.send("B", {"k": "a", "x": 1, "i": 0})
     assert got == {"join": [{"n": 3}], "sub": [{"n": None}], "more": [{"n": 0}]}
     runtime.undeploy("m")
-    assert _relation(runtime, "T") is None
+    assert not _indexes(runtime, "T")
 
 
 def test_a_join_sees_a_named_window_as_it_was_told_of_it() -> None:
@@ -154,7 +150,7 @@ def test_a_join_sees_a_named_window_as_it_was_told_of_it() -> None:
     runtime.send("A", {"k": "a", "x": 0, "i": 0})
     runtime.send("B", {"k": "a", "x": 0, "i": 1})
     assert got == [([{"i": 0, "j": 1}], None), (None, [{"i": 0, "j": 1}])]
-    index: RelationIndex = _relation(runtime).named["hash", "k"]  # type: ignore[union-attr]
+    index: RelationIndex = _indexes(runtime)["hash", "k"]
     assert index.table == {}  # type: ignore[attr-defined]
     assert not isinstance(index, SortedIndex)
 
