@@ -56,9 +56,12 @@ class StoreCodegen(StatementCodegen):
         self.source.line("changed(S, batch, former, now)")
 
     def change(self) -> None:
-        row_of = self.source.bind("_row_of", itemgetter(-1))
-        self.source.line(f"ins += map({row_of}, batch)")
-        self.source.line(f"rem += map({row_of}, former)")
+        self.source.line(f"ins += map({self._row_of}, batch)")
+        self.source.line(f"rem += map({self._row_of}, former)")
+
+    @property
+    def _row_of(self) -> str:
+        return self.source.bind("_row_of", itemgetter(-1))
 
     def helpers(self) -> None:
         """Write ``move(S, old, new, now, silent)``, a change by others (`Store.move`), and what it results in,
@@ -92,9 +95,8 @@ class StoreCodegen(StatementCodegen):
     def _apply(self) -> None:
         self.announce()
         with self.source.block("if push and not silent:"):
-            self.source.line("ins, rem, forced = [], [], not batch and not former")
-            self.change()
-            Emitter(self.code, "now", guarded=False)("ins", "rem")
+            inserted, removed = (f"[*map({self._row_of}, {items})] or None" for items in ("batch", "former"))
+            self.source.line(f"push(now, {inserted}, {removed})")
 
     def _collect_change(self) -> None:
         with self.source.block("if change is not None:"):
