@@ -252,7 +252,8 @@ def _select_from_batch(code: CodegenContext, into: str) -> None:
     with source.block("if passed:" if alone else "if batch:"):
         if into == "own":
             source.line("own = []")
-        source.line(f"process({code.fresh_state()}, batch, (), now, {into}, rem, {alone})")
+        state = "S" if steps.kind == "unaggregated" else code.fresh_state()
+        source.line(f"process({state}, batch, (), now, {into}, rem, {alone})")
         if into == "own":
             source.line(f"ins += {'arrange(own)' if code.arranged else 'own'}")
 

@@ -361,7 +361,7 @@ def _shown(columns: Sequence[str], row: Row) -> str:
     return ", ".join(f"{name} = {row[name]!r}" for name in columns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class StoreChange:
     """Items that entered and left a store, in the context partition `partition` of its owner."""
 
@@ -397,8 +397,10 @@ class PendingChanges:
         """Report the queued changes to the readers, one after the other; each gets all of its changes at once."""
         moved = self.moved.copy()
         self.moved.clear()
-        readers = {id(reader): reader for change in moved for reader in change.store.readers}
-        for reader in sorted(readers.values(), key=lambda reader: (reader.order[0], not reader.drops, reader.order[1])):
+        readers = moved[0].store.readers
+        if len(moved) > 1:
+            readers = [*{id(reader): reader for change in moved for reader in change.store.readers}.values()]
+        for reader in sorted(readers, key=lambda reader: (reader.order[0], not reader.drops, reader.order[1])):
             try:
                 reader.take([change for change in moved if reader in change.store.readers])
             except Exception as failure:  # noqa: BLE001 - reported to the error feed

@@ -162,8 +162,8 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
     def take(self, moved: Sequence[StoreChange]) -> None:
         """Process changes of the stores that this statement reads, in the order in which they happened."""
         try:
-            for _, of_store in groupby(moved, key=lambda change: id(change.store)):
-                own = list(of_store)
+            groups = [moved] if len(moved) == 1 else [list(own) for _, own in groupby(moved, key=_identity_of_store)]
+            for own in groups:
                 for number, store in self.stores.items():
                     if store is own[0].store:
                         self.lookups.mark_reported(number, own)
@@ -196,3 +196,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         """
         if self.program.functions.begin_output is not None:
             self.program.functions.begin_output(state, self.now)
+
+
+def _identity_of_store(change: StoreChange) -> int:
+    return id(change.store)

@@ -10,6 +10,7 @@ import pytest
 
 from cepbook.engine.physical.access import plan_access
 from cepbook.engine.relations.relation import CompositeIndex, HashIndex, Relation, SortedIndex
+from cepbook.engine.relations.store_indexes import ColumnKey
 from cepbook.lang import types as t
 from cepbook.lang.plan import expressions as x
 
@@ -45,6 +46,26 @@ def test_indexes_hold_what_the_rows_hold():
             ]
             assert list(by_order.within(low, high, with_low, with_high)) == sorted(wanted, key=lambda i: (i[1], i[0]))
     assert list(by_order.within(3, 1, True, True)) == []
+
+
+def _ordinals(index: HashIndex) -> dict[str, list[int]]:
+    return {str(key): list(items) for key, items in index.table.items()}
+
+
+def test_a_row_of_the_same_key_takes_the_place_of_another():
+    index = HashIndex(ColumnKey(("k",)))
+    one, two, three = (1, {"k": "a"}), (2, {"k": "a"}), (3, {"k": float("nan")})
+    index.change([one, two, three], [])
+    index.change([(4, {"k": "a"})], [one])
+    assert _ordinals(index) == {"a": [2, 4], "nan": [3]}
+    index.replace(two, (2, {"k": "a", "x": 1}))
+    assert list(index.table["a"].values()) == [(2, {"k": "a", "x": 1}), (4, {"k": "a"})], "in its place"
+    index.change([(5, {"k": float("nan")})], [three])
+    assert _ordinals(index) == {"a": [2, 4], "nan": [5]}, "all NaN are one key"
+    index.change([(6, {"k": "b"})], [two])
+    assert _ordinals(index) == {"a": [4], "nan": [5], "b": [6]}
+    index.change([(7, {"k": "a"})], [(7, {"k": "a"})])
+    assert _ordinals(index) == {"a": [4], "nan": [5], "b": [6]}, "an item that enters and leaves is not kept"
 
 
 def test_an_index_that_comes_late_has_the_contents():
