@@ -64,7 +64,7 @@ class ProgramFunctions:
     prefill: TimeFunction  # begin with the contents of stores
     refreshed: Callable[[StatementState, int], StatementState]  # (S, now): a state with the present rows of tables
     copied: Callable[[StatementState, Row, int], Row | None]  # (S, e, now): a row made of one of another named window
-    move: Callable[..., None]  # (S, old, new, now, silent): a change of a named window by other statements
+    move: Callable[..., None]  # (S, old, new, origins, now, silent): a change of a named window by others
     apply: Callable[..., None]  # (S, entered, left, now, silent): the rest of it, once the items are known
     moved: Callable[[StatementState, ViewDelta, int], None]  # (S, change, now): deliver a delta of buffered input
     reevaluate: TimeFunction  # a variable of a window's condition was assigned

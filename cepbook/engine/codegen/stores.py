@@ -64,11 +64,11 @@ class StoreCodegen(StatementCodegen):
         return self.source.bind("_row_of", itemgetter(-1))
 
     def helpers(self) -> None:
-        """Write ``move(S, old, new, now, silent)``, a change by others (`Store.move`), and what it results in,
+        """Write ``move(S, old, new, origins, now, silent)``, a change by others (`Store.move`), and what it results in,
         ``apply(S, batch, former, now, silent)``.
         """
         source = self.source
-        with source.block("def move(S, old, new, now, silent=False):"):
+        with source.block("def move(S, old, new, origins, now, silent=False):"):
             source.line("W, batch, former = S.view, [], []")
             with source.block("for item in old:"):
                 source.line("W.discard(item)")

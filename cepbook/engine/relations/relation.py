@@ -38,15 +38,12 @@ class RelationIndex(State):
         raise NotImplementedError
 
     def replace(self, old: Item, new: Item) -> None:
-        """Replace an item by another one, with the same ordinal or a later one than all others."""
+        """Replace an item by another one with the same ordinal."""
         self.leave(old)
         self.enter(new)
 
     def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
         """Apply a delta. An item that enters and leaves in it is not kept."""
-        if len(entered) == len(left) == 1 and entered[0][0] != left[0][0]:
-            self.replace(left[0], entered[0])
-            return
         for item in entered:
             self.enter(item)
         for item in left:
@@ -99,18 +96,23 @@ class HashIndex(RelationIndex):
                 del self.table[key]
 
     def replace(self, old: Item, new: Item) -> None:
-        column = self.column
-        if column is None:
-            key, former = self.key(new), self.key(old)
-        else:  # without two calls; NaN does not equal itself
-            key, former = new[-1][column], old[-1][column]
-        same = self.table.get(key) if key == former else None
-        if same is None:
+        key = self.key(new)
+        if self.key(old) == key and key in self.table:
+            self.table[key][new[0]] = new
+        else:
             super().replace(old, new)
-            return
-        if new[0] != old[0]:
-            same.pop(old[0], None)
-        same[new[0]] = new
+
+    def change(self, entered: Sequence[Item], left: Sequence[Item]) -> None:
+        column = self.column
+        if column is not None and len(entered) == len(left) == 1:
+            new, old = entered[0], left[0]
+            key = new[-1][column]  # the most common change, without calls; NaN does not equal itself
+            same = self.table.get(key) if key == old[-1][column] and new[0] != old[0] else None
+            if same is not None:
+                same.pop(old[0], None)
+                same[new[0]] = new
+                return
+        super().change(entered, left)
 
 
 class SortedIndex(HashIndex):

@@ -157,12 +157,17 @@ class Store:
                 reader.add(moved)
             self._changes.add(moved)
 
-    def functions(self, in_context: bool) -> dict[str, Callable[..., Any]]:
-        """Return the functions that on-triggers call, which are in the context of the store's owner or in none."""
+    def functions(self, in_context: bool) -> dict[str, Any]:
+        """Return the names that on-triggers read, which are in the context of the store's owner or in none."""
         owner = self.owner
-        if in_context:
-            return {"target": lambda state: owner.state_of(state.partition), "move": self.move}
-        return {"target": lambda state: owner.state, "move": self.move}
+        own = (lambda state: owner.state_of(state.partition)) if in_context else (lambda state: owner.state)
+        return {"store": self, "target": own, "move": self.unchecked_move}
+
+    @property
+    def unchecked_move(self) -> Callable[..., None]:
+        """`move` for a change that was checked; of a table `move` itself."""
+        move: Callable[..., None] = self.owner.program.functions.move
+        return move
 
     def contents(self, state: StoreState) -> list[Item]:
         """Return the items in a state of the owner, including those still collected for a batch."""
@@ -299,21 +304,14 @@ class Store:
         return None
 
     def move(
-        self,
-        state: StoreState,
-        old: Sequence[Item],
-        new: Sequence[Row],
-        origins: Sequence[Item | None],
-        now: int,
-        silent: bool = False,
+        self, state: StoreState, old: Sequence[Item], new: Sequence[Row], origins: Sequence[Item | None], now: int
     ) -> None:
         """Remove rows and insert rows as one change, with its evictions. A table reads `origins`, the item that each
-        new row replaces or None. With `silent` the statement of the window delivers nothing; readers see the change.
-        Errors: ValueError, before any change, if a unique index is violated.
+        new row replaces or None. Errors: ValueError, before any change, if a unique index is violated.
         """
         if self.uniques:
             self.check(state, old, new, origins)
-        self.owner.program.functions.move(state, old, new, now, silent)
+        self.unchecked_move(state, old, new, origins, now)
 
     def stored(self, states: Iterable[StoreState]) -> list[Item]:
         """Return the items in some states of the owner, in the order of the iterator."""

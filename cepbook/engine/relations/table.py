@@ -157,8 +157,12 @@ class Table(Store):
             item[1][places[name]] = begin[places[name]]
         self.touch(self.key(item[-1]))
 
-    def functions(self, in_context: bool) -> dict[str, Callable[..., Any]]:
+    def functions(self, in_context: bool) -> dict[str, Any]:
         return {**super().functions(in_context), "blank": self.blank, "renew": self.renew}
+
+    @property
+    def unchecked_move(self) -> Callable[..., None]:
+        return self.move
 
     def _put(self, state: Any, key: Any, row: Row) -> Item:
         cells = self.fresh(row)
@@ -222,13 +226,7 @@ class Table(Store):
         return change
 
     def move(
-        self,
-        state: Any,
-        old: Sequence[Item],
-        new: Sequence[Row],
-        origins: Sequence[Item | None],
-        now: int,
-        silent: bool = False,
+        self, state: Any, old: Sequence[Item], new: Sequence[Row], origins: Sequence[Item | None], now: int
     ) -> None:
         """Remove, change and insert rows; changed rows keep their cells. The statement of a table delivers nothing.
         Errors as `inserted`, before any change.

@@ -89,7 +89,7 @@ class MergeCodegen:
 
     def write(self) -> None:
         source, plan = self.source, self.plan
-        for name in ("route", "target", "move", "blank", "renew", "by_precedence"):
+        for name in ("route", "store", "target", "move", "blank", "renew", "by_precedence"):
             source.bind(name, None)  # bound when the statement starts
         write_event_functions(plan, self.event, self.filter_scope, self._body)
         with source.block("def ask(S):"):  # the statement without an event, for a query
@@ -128,7 +128,11 @@ class MergeCodegen:
             if self.shared_arrays:
                 names = source.const(tuple(sorted(self.shared_arrays)), "names")
                 source.line(f"old = {source.bind('_with_shared', with_changed_arrays)}(old, new, origins, {names})")
-            source.line(f"move(T, old, new, {'origins' if self.reads_origins else '()'}, now)", plan.span)
+            origins = "origins" if self.reads_origins else "()"
+            if plan.target.kind == "window":
+                with source.block("if store.uniques:"):
+                    source.line(f"store.check(T, old, new, {origins})", plan.span)
+            source.line(f"move(T, old, new, {origins}, now)", plan.span)
             if self.resets:
                 source.line("for i, names in emptied: renew(i, names)")
         if plan.inserts:

@@ -116,7 +116,7 @@ class StoreAccess(StoreOwner, StoreReader, ActivationOwner):
         program = self.program
         program.namespace.update(store.functions(self.steps.context is not None))
         if lookup.silent:
-            program.namespace["move"] = partial(store.move, silent=True)
+            program.namespace["move"] = partial(program.namespace["move"], silent=True)
         self.lookups = StoreLookups(program.namespace, program.index_requests, self.name, {0: store}, changes=True)
 
     def fill_from_stores(self, partition: ContextPartition) -> None:
