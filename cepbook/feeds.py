@@ -157,24 +157,18 @@ class Feed:
     def push(self, time: int, insert: list[Any] | None, remove: list[Any] | None) -> None:
         """Take one delivery of rows, at clock time `time` (ms)."""
         flat: list[Any] = []
-        if self.names is None:
-            for row in insert or ():
-                flat += MORE, time, row
-            for row in remove or ():
-                flat += GONE, time, row
-        else:
-            for row in insert or ():
-                flat += MORE, time
-                flat += row
-            for row in remove or ():
-                flat += GONE, time
-                flat += row
+        for mark, rows in (MORE, insert or ()), (GONE, remove or ()):
+            if self.names is None:
+                for row in rows:
+                    flat += mark, time, row
+            else:
+                for row in rows:
+                    flat += mark, time
+                    flat += row
         if flat:
             flat[0] = INSERT if insert else REMOVE
-        else:
-            flat += EMPTY, time, *([None] * (self._width - 2))
         pending = self._pending
-        pending += flat  # in one step, as in `extend`
+        pending += flat or [EMPTY, time, *([None] * (self._width - 2))]  # in one step, as in `extend`
         if len(pending) >= self._batch:
             self._news()
 
