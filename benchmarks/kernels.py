@@ -12,8 +12,9 @@ above · **v** sum by symbol and venue, a number · **m** price above the lowest
 30 s, one of an ascending column · **i** count, sum and maximum in a context by symbol · **j** avg of the last 100 in
 that context · **e** a pattern: the next low price of a symbol within 10 s after a high one · **g** no low price within
 half a second · **q** three steps · **s** the next price below a fifth of the first · **u** `match_recognize`: prices of
-a symbol that fall and rise again. For patterns, arrays follow partial matches instead of state nodes; for `u` the
-states of the partitions.
+a symbol that fall and rise again · joins: **w** two windows by two keys, **y** the latest event of a key, **z** outer,
+10 s · subqueries: **p** the highest price in a window by key, **l** an average of 10 s and the absence of an event. For
+patterns, arrays follow partial matches instead of state nodes; for `u` the states of the partitions.
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ EPL = {
     "where a.symbol = b.symbol and a.volume = b.volume",
     "y": "select t.ts as ts, t.price as price, q.price as ask from Tick(venue > 1) as t unidirectional, "
     "Tick(venue <= 1)#unique(symbol) as q where t.symbol = q.symbol",
+    "p": "select ts, (select max(price) from Tick(price > 50)#length(1000) as w where w.symbol = t.symbol) as high "
+    "from Tick(price <= 50) as t",
+    "l": "select ts, price from Tick(price > 50) as t where price > "
+    "(select avg(price) from Tick(price <= 50)#time(10 sec) as w where w.symbol = t.symbol) * 3.5 and not exists "
+    "(select * from Tick(venue = 0)#unique(symbol) as v where v.symbol = t.symbol and v.volume > t.volume)",
     "z": "select a.ts as a, b.ts as b from Tick(price > 95)#time(10 sec) as a "
     "left outer join Tick(price < 5)#time(10 sec) as b on a.symbol = b.symbol and a.volume > b.volume",
 }

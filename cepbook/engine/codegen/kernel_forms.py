@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Literal
 
@@ -83,9 +83,9 @@ def _form(code: CodegenContext, steps: PhysicalPlan, *, inserts_alone: bool) -> 
     items = tuple(named.get(part, "") for part in code.items.parts)
     if not types.keys() | {ARRIVAL, ORDINAL, GROUP} >= set(items):
         raise _NO_KERNEL("it keeps more of each event than numbers, booleans and strings")
-    arguments = tuple(_argument(code, argument, types) for argument in code.aggregates.arguments)
+    arguments = tuple(argument_form(code, argument, types) for argument in code.aggregates.arguments)
     queues = {place for argument in arguments for place in argument.queues.values()}
-    outputs = _KernelOutputs(code, steps, types)
+    outputs = KernelOutputs(code, steps, types)
     return KernelForm(
         types=types,
         window=window,
@@ -147,7 +147,8 @@ def _divides(steps: PhysicalPlan) -> bool:
     return bool(steps.group_keys) or steps.context is not None
 
 
-def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, str]) -> ArgumentForm:
+def argument_form(code: CodegenContext, argument: ArgumentCells, types: Mapping[str, str]) -> ArgumentForm:
+    """Return the form of an argument of aggregates. Errors: Refusal if there is none."""
     places = {kind: code.aggregates.names.index(cell) for kind, cell in argument.cells.items()}
     names = [e.property_name for e in argument.exprs]
     typed = all(types.get(name) in NUMBER_TYPES for name in names)
@@ -163,10 +164,10 @@ def _argument(code: CodegenContext, argument: ArgumentCells, types: dict[str, st
     return ArgumentForm(names[0] if names else None, places.get("n"), places.get("nulls"), numbers, queues, bits)
 
 
-class _KernelOutputs(OutputForms):
+class KernelOutputs(OutputForms):
     """The forms of values of a statement, which reads properties of `types`."""
 
-    def __init__(self, code: CodegenContext, steps: PhysicalPlan, types: dict[str, str]) -> None:
+    def __init__(self, code: CodegenContext, steps: PhysicalPlan, types: Mapping[str, str]) -> None:
         super().__init__(null_at_zero=code.base.division_by_zero_null)
         self._code = code
         self._steps = steps

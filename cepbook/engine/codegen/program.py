@@ -21,11 +21,12 @@ from cepbook.engine.physical.plan import PhysicalPlan
 from cepbook.engine.recognize.recognize_program import RecognizeProgram
 from cepbook.engine.relations.statement_state import StatementState
 from cepbook.engine.relations.store_indexes import IndexRequest
-from cepbook.engine.vectorized.join_form import JoinForm
-from cepbook.engine.vectorized.kernel_form import KernelForm
+from cepbook.engine.vectorized.stream_forms import LookupForm, VectorizedForm
 from cepbook.engine.windows.window_view import Item, ViewDelta
 from cepbook.errors import Span
 from cepbook.lang.explain.expressions import show_expr
+from cepbook.lang.plan.expressions import BoundExpr
+from cepbook.lang.plan.nodes import SourceNode
 
 _CELL_NAMES = {"n": "count", "nulls": "count of nulls", "s": "sum"}
 
@@ -143,8 +144,10 @@ class StatementProgram:
     loop: JoinColumns | None = None
     # indexes of stores, by the name of the generated function that looks them up: (number of the input, request)
     index_requests: Mapping[str, tuple[int, IndexRequest]] = field(default_factory=dict)
-    # the form in which kernels run the statement, or why they do not
-    kernel_form: Callable[[], KernelForm | JoinForm | str] = field(default=lambda: "it is no select over one stream")
+    # the form in which arrays run the statement, or why they do not
+    kernel_form: Callable[[], VectorizedForm | str] = field(default=lambda: "it is no select over one stream")
+    # of a subquery: the form in which arrays look it up, by its arguments; raises a Refusal if there is none
+    lookup_form: Callable[[Sequence[BoundExpr]], LookupForm] | None = None
     store_query: Callable[[], StoreQuery | None] = field(default=lambda: None)  # compiles how a query finds rows
     match_columns: tuple[str, ...] | None = None  # as in `StatementCodegen`
     # equalities of the filter between an event and its context partition, as keys: (of the event, of the partition)
@@ -178,6 +181,12 @@ class StatementProgram:
         """Bind the tables that the functions read; `table_of` returns them by name."""
         for name, local in self.namespace["__tables__"].items():
             self.namespace[local] = table_of(name)
+
+    @property
+    def sources(self) -> list[SourceNode]:
+        """The sources of the streams, then those of the subqueries."""
+        steps = [self.steps, *(subquery.steps for subquery in self.subqueries)]
+        return [scan.source for own in steps for scan in own.scans]
 
     @property
     def reads_types(self) -> bool:

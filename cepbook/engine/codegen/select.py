@@ -18,6 +18,7 @@ from cepbook.engine.codegen.join import JoinCodegen
 from cepbook.engine.codegen.join_forms import join_form
 from cepbook.engine.codegen.join_loop import JoinColumns, JoinLoopCodegen, join_columns
 from cepbook.engine.codegen.kernel_forms import kernel_form
+from cepbook.engine.codegen.lookup_forms import enrichment_form
 from cepbook.engine.codegen.output_rate import OutputRateCodegen, bind_limiter
 from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
 from cepbook.engine.codegen.program_template import PORT, ProgramTemplates, VariablePort
@@ -49,13 +50,13 @@ def compile_select(
     *,
     all_properties: Sequence[str],
     iterable_unbound: bool = False,
-    subqueries: tuple[PhysicalPlan, ...] = (),
+    subqueries: Sequence[StatementProgram] = (),
 ) -> StatementProgram:
     """Generate, compile and load the module of `plan`. `scope_in` returns the scope of a module, `all_properties` are
     those of the source's event type in order. The functions of `subqueries` are known to the scope. Errors: Refusal for
     a construct that is not supported.
     """
-    steps, shape = lower_to_shape(plan, subqueries)
+    steps, shape = lower_to_shape(plan, tuple(subquery.steps for subquery in subqueries))
     scope = scope_in(SourceWriter())
     properties = tuple(all_properties)
 
@@ -73,7 +74,7 @@ def compile_select(
         template = _TEMPLATES.find(key, plan, shape, generate)
     if shape is None or template is None:
         text = _SelectText(plan, steps, scope, properties, iterable_unbound)
-        program = text.program(plan, steps, scope, scope.source.constants, scope.source.spans)
+        program = text.program(plan, steps, scope, scope.source.constants, scope.source.spans, subqueries)
     else:
         constants = template.constants_of(shape, scope)
         program = template.text.program(plan, steps, scope, constants, template.spans_of(shape))
@@ -113,6 +114,7 @@ class _SelectText:
         scope: CodeScope,
         constants: dict[str, Any],
         spans: dict[int, Span],
+        subqueries: Sequence[StatementProgram] = (),
     ) -> StatementProgram:
         """Load the text for `plan`, whose lowered form is `steps`. The text may be that of a plan with other constants;
         `constants` and `spans` are those of `plan`.
@@ -141,9 +143,13 @@ class _SelectText:
         program.loop, program.join, program.recognize = writer.loop, join, row_pattern
         inserts_alone, unbound = writer.inserts_alone, writer.iterable_unbound
         program.kernel_form = partial(kernel_form, writer.code, steps, inserts_alone=inserts_alone, unbound=unbound)
+        null_at_zero = writer.code.base.division_by_zero_null
         if joins is not None and writer.loop is not None:
-            direct, null_at_zero = writer.body.delivers_pairs, writer.code.base.division_by_zero_null
+            direct = writer.body.delivers_pairs
             program.kernel_form = partial(join_form, steps, joins.rows, direct=direct, null_at_zero=null_at_zero)
+        elif subqueries:
+            direct, forms = writer.body.delivers_events and not unbound, [s.lookup_form for s in subqueries]
+            program.kernel_form = partial(enrichment_form, steps, forms, direct=direct, null_at_zero=null_at_zero)
         return program
 
 

@@ -131,7 +131,7 @@ class StatementCodegen(DeltaCodegen):
     def _delivers_alike(self) -> bool:
         """True if rows that enter are delivered at once, in the insert stream alone, all of them and in their order."""
         steps = self.steps
-        if steps.where is not None or steps.output is not None or steps.lookup is not None:
+        if steps.output is not None or steps.lookup is not None:
             return False
         return steps.delivered_selector == "istream" and not self.code.arranged
 
@@ -145,6 +145,8 @@ class StatementCodegen(DeltaCodegen):
             return False
         if steps.row is None or not self._delivers_alike or steps.projection.wildcard or code.risky:
             return False
+        if steps.where is not None:
+            return False
         one_group = not (code.local or steps.levels or steps.may_leave_unentered) and (
             steps.evicts_own_group or steps.eviction is Eviction.NONE
         )
@@ -152,6 +154,16 @@ class StatementCodegen(DeltaCodegen):
             return False
         seen = steps.ticks and not steps.lazy
         return steps.enters_alone and self.pipeline.objection is None and not seen
+
+    @property
+    def delivers_events(self) -> bool:
+        """True if each arrival that passes the filter, the where and the having clause delivers exactly one insert row,
+        nothing else delivers, and nothing is retained.
+        """
+        steps = self.steps
+        if steps.row is None or steps.kind != "unaggregated" or steps.context is not None or not self._delivers_alike:
+            return False
+        return steps.enters_alone and self.passes and self.pipeline.objection is None and not steps.projection.wildcard
 
     @property
     def match_columns(self) -> tuple[str, ...] | None:
@@ -162,7 +174,7 @@ class StatementCodegen(DeltaCodegen):
         recognize, projection = steps.recognize, steps.projection
         if recognize is None or steps.kind != "unaggregated" or not self._delivers_alike:
             return None
-        if steps.having is not None or steps.subqueries or steps.context is not None:
+        if steps.where is not None or steps.having is not None or steps.subqueries or steps.context is not None:
             return None
         measures = tuple(column.name for column in recognize.measures)
         if projection.wildcard:

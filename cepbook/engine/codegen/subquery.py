@@ -29,6 +29,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from cepbook.engine.codegen import relation_loops as loops
+from cepbook.engine.codegen.lookup_forms import lookup_form
 from cepbook.engine.codegen.program import StatementProgram, locals_legend, storage_notes
 from cepbook.engine.codegen.statement import StatementCodegen
 from cepbook.engine.codegen.views import filter_failures, write_event_reading, write_store_items
@@ -76,13 +77,15 @@ def compile_subquery(
     steps = lower_subquery(subquery, context, fed_table)
     source = SourceWriter()
     scope = scope_in(source)
-    writer = SubqueryCodegen(CodegenContext(steps, scope))
+    code = CodegenContext(steps, scope)
+    writer = SubqueryCodegen(code)
     writer.write()
     namespace = source.load()
     constants = {k: v for k, v in source.constants.items() if k != "clock"}
     watched = tuple(scope.variables[name] for name in steps.watched)
     program = StatementProgram(steps, source.text, namespace, source.spans, (), constants, source.bound, None, watched)
     program.index_requests = writer.lookups.requests
+    program.lookup_form = partial(lookup_form, code)
     program.legend = locals_legend(writer.code)
     program.notes = storage_notes(writer.code, "arrivals call the view")
     return program

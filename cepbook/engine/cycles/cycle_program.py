@@ -58,8 +58,7 @@ def compile_cycles(
     write_state(source, StatementState, "selected(S, now)", subqueries=scope.subqueries, view=f"{fresh}({node}, now)")
     with source.block("def dues(S):"):
         source.line("return [(0, S.view.due)]")
-    plans = tuple(subquery.steps for subquery in subqueries)
-    select = compile_select(plan.select, scope_in, all_properties=(), subqueries=plans)
+    select = compile_select(plan.select, scope_in, all_properties=(), subqueries=subqueries)
     namespace = source.load()
     stages = [stage for partition in plan.partitions for stage in partition.stages]
     named = {call.name for stage in stages for call in stage.aggregates if call.name not in CYCLE_AGGREGATES}

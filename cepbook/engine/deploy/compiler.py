@@ -185,7 +185,7 @@ class _Compilation:
             scope_in,
             all_properties=_properties(statement, self.module.catalog),
             iterable_unbound=self.iterable_unbound or statement.iterable_unbound or statement.source.without_from,
-            subqueries=tuple(subquery.steps for subquery in inner),
+            subqueries=inner,
         )
         # The clauses below are of EPL, and have no subqueries.
         if statement.delivery_key is not None:
@@ -234,6 +234,7 @@ def expression_scope(
         source=source,
         integer_division=config.integer_division,
         division_by_zero_null=config.division_by_zero_null,
+        self_subselect_preeval=config.self_subselect_preeval,
         compensated_sums=config.compensated_sums,
         second=config.second,
         zone=config.time_zone,

@@ -84,6 +84,7 @@ class CodeScope:
     now: str = "clock.now"
     integer_division: bool = False
     division_by_zero_null: bool = False
+    self_subselect_preeval: bool = True
     compensated_sums: bool = False
     second: int = 1000
     zone: str = "UTC"

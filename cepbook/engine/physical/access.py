@@ -41,7 +41,7 @@ _SAME_KEY = {
 # Expressions that cannot be keys, because their value for one item may differ from lookup to lookup.
 _VOLATILE = (
     *(x.Prev, x.Prior, x.InsertStream, x.AggregateRef, x.KeyRef, x.Grouping, x.CurrentTimestamp, x.VariableRead),
-    *(x.UserCall, x.SubqueryRef, x.TableRead, x.ContextProp),
+    *(x.UserCall, x.SubqueryRef, x.SubqueryParameter, x.TableRead, x.ContextProp),
 )
 
 

@@ -32,12 +32,15 @@ def lower_subquery(subquery: p.SubqueryPlan, context: str | None, fed_table: str
     """Return the physical plan of a subquery of a statement in `context` that feeds the table `fed_table`. Errors:
     Refusal for a construct that the row engine does not support.
     """
+    root = subquery.root
+    if subquery.form == "exists" and subquery.kind == "unaggregated":  # nobody reads its columns
+        root = replace(root, columns=(), wildcard=False, distinct=False)
     statement = p.SelectStatement(
         name="",
         named=False,
         epl="",
         annotations=(),
-        root=subquery.root,
+        root=root,
         selector="istream",
         kind=subquery.kind,
         context=context or _NO_CONTEXT,

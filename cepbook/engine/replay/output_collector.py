@@ -206,7 +206,7 @@ class OutputCollector:
         if self.flat or self._statement.outlet.layout.columns is None:
             self._settle(len(self.flat))
 
-    def take_pairs(self, output: InsertColumns, begins: Any) -> None:
+    def take_deliveries(self, output: InsertColumns, begins: Any) -> None:
         """Take the rows that a batch produced; those that do not begin a delivery belong to that of the row before."""
         if begins.all():
             self.take_columns(output, ())

@@ -9,8 +9,9 @@ rebuilt from a key:
     (position of the causing event,  timers before the event,  steps of insert into,  path of statements and rows)
 
 Derived events are processed first in, first out, step by step, as in the queue of a turn. A pattern, a join or a
-statement with subqueries merges its streams in this order and gets the events one by one. Of replayed events it sees
-those that an atom may take, or that pass a filter of its streams, as far as the columns can tell.
+statement with subqueries merges its streams in this order and gets the events one by one, unless arrays run it. Of
+replayed events it sees those that an atom may take, or that pass a filter of its streams, as far as the columns can
+tell.
 """
 
 from __future__ import annotations
@@ -171,13 +172,15 @@ class StatementPass:
         self._present_cause = lambda: out.key
         several_partitions = self._shares(node.statement, batches, derived)
         if node.statement.steps.needs_event_order or several_partitions:
-            joined = None if derived or out.keyed or several_partitions else self._joined(node.statement, batches)
-            if joined is None:
-                order = None if derived else self._chained(node.statement, batches, out)
-                order = order or self._in_order(node, batches, derived)
-                self._run_in_order(node.statement, *order, out, several_partitions)
-            elif not self._run_pairs(node.statement, joined, out):
-                self._run_joined(node.statement, joined, out)
+            plain = not (derived or out.keyed or several_partitions)
+            if not (plain and self._run_streams(node.statement, batches, out)):
+                joined = self._joined(node.statement, batches) if plain else None
+                if joined is not None:
+                    self._run_joined(node.statement, joined, out)
+                else:
+                    order = None if derived else self._chained(node.statement, batches, out)
+                    order = order or self._in_order(node, batches, derived)
+                    self._run_in_order(node.statement, *order, out, several_partitions)
         else:
             with node.statement.timed.aside():
                 self._run_through(node, batches, derived, out)
@@ -317,9 +320,7 @@ class StatementPass:
         order.sort(key=itemgetter(0))
         return order, streams
 
-    def _in_order(
-        self, node: ReplayNode, batches: _Batches, derived_inputs: _Derived
-    ) -> _Ordered:
+    def _in_order(self, node: ReplayNode, batches: _Batches, derived_inputs: _Derived) -> _Ordered:
         """Return the key (or position) and stream of each event in order, the streams, and the handlers."""
         statement = node.statement
         keys: list[Sequence[Any]] = []
@@ -457,25 +458,23 @@ class StatementPass:
             inputs[place] = batch, tuple(readers)
         return inputs
 
-    def _run_pairs(self, statement: RunningStatement, inputs: list[_Read | None], out: OutputCollector) -> bool:
-        """Run the batch of each stream of a join over arrays. Return False if that is not possible."""
-        events = sum(len(read[0].times) for read in inputs if read is not None)
-        if events < kernel_library.LEAST or statement.vectorized is None:
+    def _run_streams(self, statement: RunningStatement, batches: _Batches, out: OutputCollector) -> bool:
+        """Run a batch of a join, or of a statement with subqueries, over arrays. Return False if it is not possible."""
+        if sum(len(batch.times) for batch in batches) < kernel_library.LEAST or statement.vectorized is None:
             return False
         if self._stops.leaps and statement.vectorized.form.timed:  # timers that are late are counted
             return False
-        *own_batches, shared = inputs
-        batches = [None if own is None else own[0] for own in own_batches]
-        if shared is not None:
-            batch, readers = shared
-            if any(batches[number] is not None for number in readers):  # the stream has events of two types
+        is_a, streams = self._runtime.catalog.is_a, list[ColumnBatch | None]()
+        for source in statement.program.sources:
+            read = [batch for batch in batches if is_a(batch.type, source.event_type or "")]
+            if len(read) > 1:
                 return False
-            batches = [batch if number in readers else own for number, own in enumerate(batches)]
+            streams.append(read[0] if read else None)
         span = self._runtime.clock.now, self.last
-        output = statement.vectorized.run(batches, statement.state, span, statement.timed.rearm)
+        output = statement.vectorized.run(streams, statement.state, span, statement.timed)
         if output is None:
             return False
-        out.take_pairs(*output)
+        out.take_deliveries(*output)
         return True
 
     def _run_joined(self, statement: RunningStatement, inputs: list[_Read | None], out: OutputCollector) -> None:

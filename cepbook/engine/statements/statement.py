@@ -487,7 +487,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     @cached_property
     def vectorized(self) -> Any:
-        """Runs batches of the statement over arrays; None if its form has nothing that does."""
+        """Runs batches of the statement over arrays; None if it has no form."""
         form = self.program.kernel_form()
         if isinstance(form, str):
             return None
@@ -508,9 +508,7 @@ class RunningStatement(StoreAccess, ContextMember):
 
     def ways(self, type_name: str) -> list[tuple[IndexCondition, ...]]:
         """Leading conditions of each input that reads a type; relevant events meet one. Empty if not all known."""
-        steps = [self.steps, *(source.steps for source in self.program.subqueries)]
-        scans = [scan.source for source in steps for scan in source.scans if scan.source.store is None]
-        sources = [source for source in scans if self._takes(source, type_name)]
+        sources = [s for s in self.program.sources if s.store is None and self._takes(s, type_name)]
         filters = [source.filter for source in sources if source.pattern is None and not source.contained]
         return [leading_conditions(conjuncts(e)) for e in filters] if len(filters) == len(sources) else []
 

@@ -94,6 +94,11 @@ class StatementTimers(OwnerTimers):
         self._states[0] = state
         self.arm(_ONE_VIEW, due)
 
+    def rearm_subquery(self, number: int, state: Any) -> None:
+        """Arm the windows of subquery `number` after a batch, which ran without timers."""
+        state.view.armed = state.view.due
+        self._arm_inner(SUBQUERY + number, state.view.due, state, None, None)
+
     def armed_timers(self, state: StatementState) -> list[tuple[int, int]]:
         """Return (place, due time) of all timers of a state, including early ones at which nothing will happen."""
         id_ = partition_id(state)

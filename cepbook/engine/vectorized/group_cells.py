@@ -16,7 +16,7 @@ from cepbook.engine.vectorized.row_chains import ExtremeQueues, Movement, null_o
 from cepbook.engine.vectorized.row_store import Array, RowStore, magnitude
 
 
-class _ArgumentArrays:
+class ArgumentArrays:
     """The cells of one argument: by group the number of values, their sum, and the least and the greatest of them.
 
     After `update`, `outcome` has by cell and arrival the value in the arrival's group right after it.
@@ -31,6 +31,13 @@ class _ArgumentArrays:
         kind = np.float64 if form.floating else np.int64
         self.numbers: dict[str, Array] = {name: np.zeros(size, kind) for name in form.number_cells}
         self.outcome: dict[str, Array] = {}
+
+    @classmethod
+    def of_new_groups(cls, form: ArgumentForm, size: int, initial: Sequence[Any]) -> ArgumentArrays:
+        """Return the cells of groups that have no values yet; `initial` are those of a new group."""
+        arrays = cls(form, size, {})
+        arrays.load([[] for _ in initial], np.empty(0, np.int64), np.empty(0, np.int64), initial)
+        return arrays
 
     def load(self, cells: Sequence[Sequence[Any]], groups: Array, sizes: Array, initial: Sequence[Any]) -> bool:
         """Read the cells of `groups`, which have `sizes` rows. Return False if an array cannot hold a value."""
@@ -79,9 +86,7 @@ class _ArgumentArrays:
         for name, queues in self._queues.items():
             self.outcome[name] = queues.update(kernels, values, movement, moves, len(before))
 
-    def columns(
-        self, kernels: ModuleType, groups: Array, sizes: Array, initial: Sequence[Any]
-    ) -> dict[int, list[Any]]:
+    def columns(self, kernels: ModuleType, groups: Array, sizes: Array, initial: Sequence[Any]) -> dict[int, list[Any]]:
         """Return the cells of `groups`, which have `sizes` rows, by place."""
         form, counts = self.form, self.counts[groups]
         columns = {} if form.count is None else {form.count: counts.tolist()}
@@ -123,7 +128,7 @@ class GroupCells:
         self._rows = rows
         self._table = table
         self._queues = queues
-        self._arguments: list[_ArgumentArrays] = []
+        self._arguments: list[ArgumentArrays] = []
         self._sizes = np.empty(0, np.int64)
         self._created = np.empty(0, np.int64)  # by group its place in the order of creation; -1 if it is not there
 
@@ -143,7 +148,7 @@ class GroupCells:
             if argument.name is None and argument.count is not None:
                 self._sizes[groups] = cells[argument.count]
         for argument, queues in zip(form.arguments, self._queues, strict=True):
-            arrays = _ArgumentArrays(argument, size, queues)
+            arrays = ArgumentArrays(argument, size, queues)
             if not arrays.load(cells, groups, self._sizes[groups], form.cells):
                 return False
             if argument.name is not None and not argument.floating:
@@ -173,18 +178,7 @@ class GroupCells:
     def values(self, kind: OutputKind, number: int) -> ArrayValues:
         """Return ``count``, ``total``, ``mean``, ``least`` or ``greatest`` of argument `number` after each row."""
         argument = self._arguments[number]
-        counts = argument.outcome["count"]
-        if kind == "count":
-            return ArrayValues(counts)
-        cell = "total" if kind == "mean" else kind
-        values = argument.outcome[cell]
-        missing = is_null(values) if cell in argument.form.queues else counts == 0
-        if cell == "total" and argument.form.bits == 32:
-            values = values.astype(np.int32)  # Java's sum of int wraps
-        if kind == "mean":
-            with np.errstate(invalid="ignore", divide="ignore"):
-                values = values / counts
-        return ArrayValues(values, missing if missing.any() else None)
+        return aggregate_values(argument.form, kind, argument.outcome)
 
     def store(self, kernels: ModuleType, leaving: Array, first: int) -> None:
         """Write the cells of the groups that have changed. A group that has begun anew comes last."""
@@ -213,3 +207,21 @@ class GroupCells:
             else:
                 table.pop(key, None)
                 table[key] = cells
+
+
+def aggregate_values(form: ArgumentForm, kind: OutputKind, outcome: Mapping[str, Array]) -> ArrayValues:
+    """Return ``count``, ``total``, ``mean``, ``least`` or ``greatest`` of an argument. `outcome` has the numbers of
+    values, their sums, and the least and the greatest of them.
+    """
+    counts = outcome["count"]
+    if kind == "count":
+        return ArrayValues(counts)
+    cell = "total" if kind == "mean" else kind
+    values = outcome[cell]
+    missing = is_null(values) if cell in form.queues else counts == 0
+    if cell == "total" and form.bits == 32:
+        values = values.astype(np.int32)  # Java's sum of int wraps
+    if kind == "mean":
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = values / counts
+    return ArrayValues(values, missing if missing.any() else None)

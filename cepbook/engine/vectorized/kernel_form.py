@@ -24,7 +24,8 @@ Comparison = Literal["=", "<", "<=", ">", ">="]
 COMPARISONS: dict[str, Comparison] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 KEPT = 2**62  # the limit of a window that no row leaves
 OutputKind = Literal[
-    "property", "context", "previous", "matched", "count", "total", "mean", "least", "greatest", "constant",
+    "property", "context", "previous", "matched", "looked_up", "exists", "contains",
+    "count", "total", "mean", "least", "greatest", "constant",
     "+", "-", "*", "/", "=", "<", "<=", ">", ">=", "and", "or",
 ]  # fmt: skip
 
@@ -58,7 +59,9 @@ class OutputForm:
     - ``context``: the built-in property `name` of the event's context partition
     - ``property``: the property `name` of the event
     - ``previous``: the same of the event `number` places before it in the window
-    - ``matched``: the same of the event that step `number` of a pattern has matched, or of stream `number` of a join
+    - ``matched``: the same of the event that step `number` of a pattern has matched, or of stream `number` of a pair
+    - ``looked_up``: the value of subquery `number`
+    - ``exists``: of a subquery, whether it has a row; ``contains``: the same, but without a row it may be unknown
     - ``count``, ``total``, ``mean``, ``least``, ``greatest`` of argument `number`
     - ``constant``: the number `constant`
     - ``+``, ``-``, ``*``, ``/``: a double, from two `operands`

@@ -1,4 +1,4 @@
-"""The rows of one stream of a join: those that its window retains, and those of a batch.
+"""The rows of one stream, of a statement or of a subquery: those that its window retains, and those of a batch.
 
 Between two batches they stay arrays. The window, and the relation in which others look its events up, are deferred
 until somebody reads them (`cepbook.engine.state.defer`).
@@ -17,9 +17,9 @@ from cepbook.engine.state import defer
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.vectorized.array_columns import ArrayColumns, distinct, stored_columns
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from cepbook.engine.vectorized.join_form import JoinStreamForm
 from cepbook.engine.vectorized.kernel_form import ARRIVAL, ORDINAL
 from cepbook.engine.vectorized.row_store import RELOADED, Array, RowStore, StoredItems, ValueCodes
+from cepbook.engine.vectorized.stream_forms import StreamForm
 from cepbook.interrupts import InterruptGuard
 
 
@@ -31,7 +31,7 @@ class StreamRows:
     the `retained_before` rows that the window had. Rows are counted from the oldest one.
     """
 
-    def __init__(self, form: JoinStreamForm, keys: Sequence[str], codes: ValueCodes) -> None:
+    def __init__(self, form: StreamForm, keys: Sequence[str], codes: ValueCodes) -> None:
         self.form = form
         self.rows = RowStore({**form.types, **dict.fromkeys({ARRIVAL, ORDINAL} & set(form.items), "long")})
         self.rows.codes |= {name: codes for name in keys if name in self.rows.codes}
@@ -105,9 +105,15 @@ class StreamRows:
         if count:
             self.rows.append({name: new[name] for name in self.rows.arrays}, count)
 
-    def cut(self) -> None:
-        """Remove the rows of the batch again."""
-        self.rows.cut(self.rows.begin + self.retained_before)
+    def cut(self, count: int) -> None:
+        """Remove all rows but the oldest `count`."""
+        self.rows.cut(self.rows.begin + count)
+
+    def give_up_batch(self, state: Any, relation: Any) -> None:
+        """Forget a batch that the row engine will run, and rows to which neither window nor relation defers."""
+        self.forget_batch()
+        if not self._items.stored_for(state.view) and getattr(relation, "stored", None) is None:
+            self.rows.clear()
 
     def visible(self, places: Array, times: Array) -> tuple[Array, Array]:
         """Return where the rows begin and end that the window has for events of the other stream, which arrive at some
@@ -138,7 +144,8 @@ class StreamRows:
     def commit(self, state: Any, relation: Any) -> None:
         """Let the window retain the rows that have not left, and defer its items and its relation to them."""
         form, rows, view = self.form, self.rows, state.view
-        state.ordinal += len(self.places)
+        if form.items:
+            state.ordinal += len(self.places)
         self.forget_batch()
         if form.window == "none":
             rows.clear()
@@ -156,6 +163,8 @@ class StreamRows:
 
     def make_items(self, state: Any, relation: Any) -> None:
         """Make the items that are deferred."""
+        if self.form.window == "none":
+            return
         state.view.contents()
         relation.rows  # noqa: B018 - made when it is read
 

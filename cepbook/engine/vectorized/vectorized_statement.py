@@ -27,13 +27,14 @@ from cepbook.engine.vectorized.array_columns import ArrayColumns, StoredColumn, 
 from cepbook.engine.vectorized.array_values import ArrayValues
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.group_cells import GroupCells
-from cepbook.engine.vectorized.join_form import JoinForm
 from cepbook.engine.vectorized.kernel_form import ARRIVAL, GROUP, ORDINAL, KernelForm
 from cepbook.engine.vectorized.kernel_library import kernels
 from cepbook.engine.vectorized.output_arrays import OutputArrays
 from cepbook.engine.vectorized.row_chains import ExtremeQueues, WindowChains
 from cepbook.engine.vectorized.row_store import MOST_CODES, RELOADED, Array, RowStore, StoredItems, coded
 from cepbook.engine.vectorized.statement_states import BatchStates, PartitionStates, SingleState, distinct_partitions
+from cepbook.engine.vectorized.stream_forms import EnrichmentForm, JoinForm, VectorizedForm
+from cepbook.engine.vectorized.vectorized_enrichment import VectorizedEnrichment
 from cepbook.engine.vectorized.vectorized_join import VectorizedJoin
 from cepbook.interrupts import InterruptGuard
 
@@ -253,9 +254,15 @@ class VectorizedStatement:
         self._reloaded = False
 
 
-def runner(form: KernelForm | JoinForm) -> VectorizedStatement | VectorizedJoin:
+def runner(form: VectorizedForm) -> VectorizedStatement | VectorizedJoin | VectorizedEnrichment:
     """Return what runs batches of a statement of this form."""
-    return VectorizedJoin(form) if isinstance(form, JoinForm) else VectorizedStatement(form)
+    match form:
+        case JoinForm():
+            return VectorizedJoin(form)
+        case EnrichmentForm():
+            return VectorizedEnrichment(form)
+        case _:
+            return VectorizedStatement(form)
 
 
 def _passing(

@@ -57,7 +57,7 @@ class BoundExpr:
 
     @property
     def predicate(self) -> tuple[str, tuple[BoundExpr, ...]] | None:
-        """The operator and the sides of a comparison, of ``and`` or of ``or``; None for all other expressions."""
+        """The operator and the operands of a comparison, of ``and``, ``or`` or ``not``; None for other expressions."""
         return None
 
     @property
@@ -118,6 +118,11 @@ class BoundExpr:
     @property
     def parameter_index(self) -> int | None:
         """The number of the outer value that the expression is within a subquery; None for all other expressions."""
+        return None
+
+    @property
+    def subquery_number(self) -> int | None:
+        """The number of the subquery whose value the expression is; None for all other expressions."""
         return None
 
     def property_of(self, stream: int) -> str:

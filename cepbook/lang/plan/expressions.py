@@ -246,6 +246,10 @@ class SubqueryRef(BoundExpr):
     index: int
     args: tuple[BoundExpr, ...]
 
+    @property
+    def subquery_number(self) -> int:
+        return self.index
+
 
 @dataclass(frozen=True, slots=True)
 class SubqueryParameter(BoundExpr):
@@ -367,6 +371,10 @@ class LogicalNot(BoundExpr):
     """``not x``; null for null."""
 
     operand: BoundExpr
+
+    @property
+    def predicate(self) -> tuple[str, tuple[BoundExpr, ...]]:
+        return "not", (self.operand,)
 
 
 @dataclass(frozen=True, slots=True)

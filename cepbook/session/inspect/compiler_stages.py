@@ -12,8 +12,8 @@ from cepbook.engine.deploy.compiler import CompiledModule, binder_options, compi
 from cepbook.engine.deploy.deployments import catalog_without
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.time.clock import Clock
-from cepbook.engine.vectorized.join_form import JoinForm
 from cepbook.engine.vectorized.kernel_library import missing_reason
+from cepbook.engine.vectorized.stream_forms import EnrichmentForm, JoinForm
 from cepbook.lang.explain.expressions import display_names
 from cepbook.lang.plan.dependencies import StatementDependencies, dependencies_of
 from cepbook.lang.plan.nodes import CycleStatement, ModulePlan
@@ -135,14 +135,17 @@ def _replayed(runtime: Runtime, deps: StatementDependencies) -> str:
             return f"in batches: rows of `match_recognize` are processed one by one, because {rows}"
         return "in batches: arrays find the matches of `match_recognize`"
     form = statement.program.kernel_form()
-    if statement.steps.inputs and isinstance(form, str):
+    if statement.steps.needs_event_order and isinstance(form, str):
         return f"in batches: the events of its streams are processed one by one, because {form}"
-    if isinstance(form, JoinForm):
+    missing = missing_reason()
+    if isinstance(form, EnrichmentForm) and form.aggregates and missing is not None:
+        return f"in batches, its subqueries event by event: {missing}"
+    if isinstance(form, JoinForm | EnrichmentForm):
         condition = ", unless the clock leaps" if form.timed else ""
-        return f"in batches: arrays find the pairs of events{condition}"
+        subject = "the pairs of events" if isinstance(form, JoinForm) else "what its subqueries look up"
+        return f"in batches: arrays find {subject}{condition}"
     if isinstance(form, str):
         return f"in batches: the loop runs inside the generated code. There is no kernel, because {form}"
     if not form.needs_kernels:
         return "in batches: columns are passed on as arrays"
-    missing = missing_reason()
     return "in batches: compiled kernels over arrays" if missing is None else f"in batches, without kernels: {missing}"

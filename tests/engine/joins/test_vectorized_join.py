@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cepbook.engine.replay import batch_replayer
-from cepbook.engine.vectorized import kernel_library, stream_rows, vectorized_join
+from cepbook.engine.vectorized import kernel_library, stream_rows, vectorized_join, vectorized_streams
 from cepbook.engine.vectorized.row_store import coded
 from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, compare_runs
 from tests.random_cases import seeds
@@ -129,7 +129,7 @@ def test_batches_are_as_events_one_by_one(seed: int) -> None:
     assert Joined.rows > 100
 
 
-OTHER_KEY = "the key of `unique` is not that of the join"
+OTHER_KEY = "the key of `unique` is not the one that is looked up"
 FORMS = {
     "a.x as p from A#length(2) as a, B#keepall as b where a.k = b.k": "arrays",
     "a.x as p from A as a unidirectional, B#time(1 sec) as b where a.k = b.k and a.x > b.x": "arrays",
@@ -174,7 +174,7 @@ def event(at: int, name: str, k: str | None, x: int) -> Event:
 
 
 def test_too_many_pairs_are_left_to_the_row_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorized_join, "_PAIRS", 5)
+    monkeypatch.setattr(vectorized_streams, "_PAIRS", 5)
     epl = "@name('s') select a.x as p, b.x as q from A#keepall as a, B#keepall as b where a.k = b.k"
     events = [event(at, "AB"[at % 2], "a", at) for at in range(40)]
     compare(epl, events, [6], stepping=False, read=0)
@@ -182,7 +182,7 @@ def test_too_many_pairs_are_left_to_the_row_engine(monkeypatch: pytest.MonkeyPat
 
 
 def test_windows_far_larger_than_a_batch_are_left_to_the_row_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorized_join, "_RETAINED", 2)
+    monkeypatch.setattr(vectorized_streams, "_RETAINED", 2)
     epl = "@name('s') select a.x as p, b.x as q from A#keepall as a, B#keepall as b where a.k = b.k"
     events = [event(at, "AB"[at % 2], "abc"[at % 3], at) for at in range(40)]
     compare(epl, events, [20, 25], stepping=False, read=0)
@@ -190,7 +190,7 @@ def test_windows_far_larger_than_a_batch_are_left_to_the_row_engine(monkeypatch:
 
 
 def test_codes_of_texts_begin_anew_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorized_join, "MOST_CODES", 3)
+    monkeypatch.setattr(vectorized_streams, "MOST_CODES", 3)
     epl = "@name('s') select a.k as p, b.x as q from A#length(2) as a, B#length(2) as b where a.k = b.k"
     events = [event(at, "AB"[at % 2], str(at // 4), at) for at in range(120)]
     run = compare(epl, events, list(range(10, 120, 10)), stepping=False, read=0)

@@ -14,8 +14,7 @@ import pytest
 from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized import kernel_library
-from cepbook.engine.vectorized.join_form import JoinForm
-from cepbook.engine.vectorized.kernel_form import KernelForm
+from cepbook.engine.vectorized.stream_forms import VectorizedForm
 from cepbook.errors import CepbookError, StatementError
 from cepbook.testing.engine import Engine, OnDelivery
 from cepbook.testing.engines import RowsEngine
@@ -148,7 +147,7 @@ def seen(engine: RecordingEngine) -> dict[str, Any]:
 def formless(engine: RecordingEngine) -> list[str]:
     """Return the statements that have neither a form for kernels nor a reason why."""
     statements = engine.runtime.statements.values()
-    return [s.name for s in statements if not isinstance(s.program.kernel_form(), JoinForm | KernelForm | str)]
+    return [s.name for s in statements if not isinstance(s.program.kernel_form(), VectorizedForm | str)]
 
 
 def rows_of(runtime: Runtime, statement: str) -> Any:
