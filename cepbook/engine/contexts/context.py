@@ -29,7 +29,8 @@ from cepbook.engine.contexts.partition_listeners import NoticeKind, PartitionLis
 from cepbook.engine.contexts.selectors import ById, PartitionIdentity, Selector
 from cepbook.engine.services import EngineServices
 from cepbook.engine.state import State
-from cepbook.engine.subscriptions.filter_index import StatementOrder, Subscription
+from cepbook.engine.subscriptions.filter_index import IndexCondition, StatementOrder, Subscription
+from cepbook.engine.time.clock import NEVER
 from cepbook.lang.plan.nodes import CreateContextStatement, CreateContextTreeStatement
 
 
@@ -40,6 +41,7 @@ class Context(PartitionAssigner):
 
     partitions: dict[Any, ContextPartition]
     replay_obstacle: str | None  # completes "context `C` …": the reason that a replay must go event by event
+    single_period: bool = False  # one partition at most; each begin and end is due to one event or one time
 
     def __init__(
         self,
@@ -70,6 +72,21 @@ class Context(PartitionAssigner):
     def assigner(self) -> PartitionAssigner | None:
         """The context as assigner of replayed events; None if there is a `replay_obstacle`."""
         return self if self.replay_obstacle is None else None
+
+    @property
+    def due(self) -> int:
+        """The next time at which a condition may begin or end a partition; `NEVER` without one."""
+        return NEVER
+
+    def concerns(self, type_name: str) -> bool:
+        """Return whether events of a type may begin or end a partition by a condition."""
+        return False
+
+    def turning_conditions(self, type_name: str) -> list[tuple[IndexCondition, ...]] | None:
+        """Return the conditions of which an event of a type must meet one to end the live partition of a context with a
+        single period, or to begin one if none lives. Without conditions no event of the type can; None: any may.
+        """
+        return None
 
     @abstractmethod
     def join(self, statement: ContextMember) -> int:

@@ -16,6 +16,7 @@ from cepbook.engine.contexts.condition_watch import (
 from cepbook.engine.contexts.conditions import EventCondition, NowCondition, TimeCondition
 from cepbook.engine.contexts.event_routing import EventRouting
 from cepbook.engine.contexts.tree_nodes import ConditionMatch, DetachedNode, Level, PartitionNode
+from cepbook.engine.subscriptions.filter_index import IndexCondition, leading_conditions
 from cepbook.engine.time.clock import NEVER
 
 _BY_TIME = ConditionMatch({}, False)
@@ -127,6 +128,20 @@ class NonOverlappingBranch(LifecycleBranch):
     def ignores(self, type_name: str, event: Any) -> bool:
         watch = self.ends if self.children else self.awaited
         return self.level.inner is None and (watch is None or watch.ignores(type_name, event))
+
+    def turning_conditions(self, type_name: str) -> list[tuple[IndexCondition, ...]] | None:
+        """Return the conditions of which an event of a type must meet one to end the live node, or to begin one if none
+        lives. Without conditions no event of the type can; None: any may.
+        """
+        compiled = self.level.compiled
+        condition = compiled.ends if self.children or self.at_once else compiled.begins[0]
+        if not isinstance(condition, EventCondition):
+            return []
+        conjuncts = condition.conjuncts(self.tree.types_of(type_name))
+        if conjuncts is None:
+            return []
+        leading = leading_conditions(conjuncts)
+        return [leading] if leading else None
 
     def on_event(self, routing: EventRouting) -> None:
         if not self.children:

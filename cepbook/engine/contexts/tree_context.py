@@ -15,16 +15,29 @@ from typing import Any
 from cepbook.engine.contexts.conditions import CompiledLevels
 from cepbook.engine.contexts.context_member import ContextMember
 from cepbook.engine.contexts.event_routing import EventRouting
+from cepbook.engine.contexts.lifecycle import NonOverlappingBranch
 from cepbook.engine.contexts.locator import PartitionLocator
 from cepbook.engine.contexts.members import ContextSubscriptions, dispatch_order, dropping_members, report_drops
 from cepbook.engine.contexts.partition import ContextPartition, PartitionAssignment
 from cepbook.engine.contexts.partition_listeners import PartitionListeners
 from cepbook.engine.contexts.selectors import LevelIdentity, PartitionIdentity
-from cepbook.engine.contexts.tree_levels import assignment_obstacle, build_levels, levels_from, locator_through
+from cepbook.engine.contexts.tree_levels import (
+    assignment_obstacle,
+    build_levels,
+    has_single_period,
+    levels_from,
+    locator_through,
+)
 from cepbook.engine.contexts.tree_nodes import Branch, DetachedNode, PartitionNode, count_event_in_tree
 from cepbook.engine.contexts.tree_partitions import TreePartitions
 from cepbook.engine.services import EngineServices
-from cepbook.engine.subscriptions.filter_index import ContextSlots, EventHandler, StatementOrder, Subscription
+from cepbook.engine.subscriptions.filter_index import (
+    ContextSlots,
+    EventHandler,
+    IndexCondition,
+    StatementOrder,
+    Subscription,
+)
 from cepbook.engine.time.clock import NEVER
 from cepbook.engine.time.timers import DueEntry
 from cepbook.lang.plan.nodes import CreateContextTreeStatement
@@ -49,6 +62,7 @@ class TreeContext(TreePartitions):
         super().__init__(plan, order, host, listeners)
         self._outermost = build_levels(levels, self)
         self.replay_obstacle = assignment_obstacle(self._outermost)
+        self.single_period = has_single_period(self._outermost)
         self._locators: dict[str, PartitionLocator | None] = {}  # by event type
         self._root: Branch | None = None
 
@@ -65,6 +79,16 @@ class TreeContext(TreePartitions):
                 self.guarded(self._root.open)
             self._joining = False
         return slot
+
+    @property
+    def due(self) -> int:
+        return self.timed.due
+
+    def concerns(self, type_name: str) -> bool:
+        return self._outermost.concerns(type_name)
+
+    def turning_conditions(self, type_name: str) -> list[tuple[IndexCondition, ...]] | None:
+        return self._root.turning_conditions(type_name) if isinstance(self._root, NonOverlappingBranch) else None
 
     def _removed(self, slot: int) -> None:
         self._readers.clear()

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cepbook.engine.contexts.conditions import CompiledLevels
+from cepbook.engine.contexts.conditions import CompiledLevels, EventCondition, NowCondition, PatternCondition
 from cepbook.engine.contexts.lifecycle import NonOverlappingBranch, OverlappingBranch
 from cepbook.engine.contexts.locator import OUTSIDE, PartitionLocation, PartitionLocator
 from cepbook.engine.contexts.partitioning import CategoryBranch, HashBranch, KeyedBranch
 from cepbook.engine.contexts.tree_nodes import Branch, Level
 from cepbook.engine.contexts.tree_partitions import TreePartitions
+from cepbook.engine.subscriptions.filter_index import leading_conditions
 from cepbook.lang.plan import context as c
+from cepbook.lang.plan import expressions as x
 
 _BRANCH_TYPES: dict[type, type[Branch]] = {
     c.KeyedSpec: KeyedBranch,
@@ -56,6 +58,21 @@ def assignment_obstacle(outermost: Level) -> str | None:
         if level is not outermost and not total:  # the outer level allocates before the inner one rejects or fails
             return "has an inner level that may reject events or fail"
     return None
+
+
+def has_single_period(outermost: Level) -> bool:
+    """Return True for the only level of a context in which one node at most lives, if columns tell at times that no
+    event begins or ends one. Patterns and contained events are left out: columns cannot tell whether an event meets
+    them.
+    """
+    if outermost.inner is not None or outermost.branch_type is not NonOverlappingBranch:
+        return False
+    begins, ends = outermost.compiled.begins[0], outermost.compiled.ends
+    if any(isinstance(c, PatternCondition) or (isinstance(c, EventCondition) and c.unfold) for c in (begins, ends)):
+        return False
+    awaited = [ends] if isinstance(begins, NowCondition) else [begins, ends]
+    by_events = [c for c in awaited if isinstance(c, EventCondition)]
+    return len(by_events) < len(awaited) or any(leading_conditions(x.conjuncts(c.filter)) for c in by_events)
 
 
 def locator_through(outermost: Level, type_name: str) -> PartitionLocator | None:

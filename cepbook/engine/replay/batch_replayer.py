@@ -6,6 +6,7 @@ A replay processes column batches in the order of time. Statements that depend o
 ::
 
     StatementPass   each statement runs through the batch on its own      the default
+    PeriodLoop      either of the two, in turns                           contexts whose one partition begins and ends
     EventLoop       all statements of the component, event by event       their order within an event matters
     HybridLoop      both, with events sent from outside one by one        a listener must be called between events
 
@@ -15,7 +16,8 @@ A replay processes column batches in the order of time. Statements that depend o
 - Where a batch is small, or statements are many, an event loop runs the statements of a statement pass as well, if it
   costs less (`loop_costs`).
 - The event loop is needed if one statement assigns a variable that another reads, changes a store that another reads,
-  runs in a context of conditions, and so on. `merged` has the reasons.
+  runs in a context of conditions, and so on. `merged` has the reasons. Where one period of a context follows the
+  other, it is needed only around begins and ends.
 - Events are sent from outside only where a plain listener of a statement or of a context is called in between.
   `reasons` has the reasons.
 
@@ -39,6 +41,7 @@ from cepbook.engine.replay.batch_inputs import allocating_contexts, filter_for_p
 from cepbook.engine.replay.components import connected_components
 from cepbook.engine.replay.event_loop import EventLoop, HybridLoop, SendEvent
 from cepbook.engine.replay.loop_costs import event_loop_pays
+from cepbook.engine.replay.period_loop import PeriodLoop
 from cepbook.engine.replay.statement_pass import (
     ReplayNode,
     StatementPass,
@@ -72,7 +75,9 @@ class Until:
 class _Plan:
     """How the statements of one version of the runtime are replayed.
 
-    `nodes` run through batches, producers before readers, then those of `merged` together. Statements in `reasons` get
+    `nodes` run through batches, producers before readers, then those of `merged` together. `periodic` are the nodes of
+    all `merged` statements, if contexts of a single period are their only obstacle; `PeriodLoop` runs these. Otherwise
+    it is empty. Statements in `reasons` get
     events one by one; if there are any, the statements of `merged` join them. `senders` maps the event types that these
     statements read to send functions; `own` holds the types that they insert into. `everybody` has the send functions
     to all statements, and `calls` counts the statements that an event is passed to. `awaited` is the statement that a
@@ -84,6 +89,7 @@ class _Plan:
     awaiting: bool = False
     nodes: list[ReplayNode] = field(default_factory=list)
     merged: dict[str, str] = field(default_factory=dict)
+    periodic: list[ReplayNode] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     senders: dict[str, SendEvent] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
@@ -110,7 +116,7 @@ class BatchReplayer:
         self.awaited: str | None = None  # the statement that `run` waits for; set before `columns` is read
         self._late = LateTimers() if late is None else late
         stops = DueStops(runtime.now, runtime.now)
-        self._worker: StatementPass | EventLoop | HybridLoop = StatementPass(runtime, [], stops)
+        self._worker: StatementPass | EventLoop | HybridLoop | PeriodLoop = StatementPass(runtime, [], stops)
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
@@ -131,6 +137,11 @@ class BatchReplayer:
     def merged(self) -> Mapping[str, str]:
         """Reasons why statements process the events of a batch together, in one loop."""
         return self._planned().merged
+
+    @property
+    def in_stretches(self) -> bool:
+        """True if statements in `merged` take the statement pass as long as no partition begins or ends."""
+        return bool(self._planned().periodic)
 
     @property
     def cause(self) -> CauseKey:
@@ -196,7 +207,11 @@ class BatchReplayer:
             self._worker = statement_pass = StatementPass(runtime, batches, stops)
             statement_pass.run(plan.nodes)
             failures: list[Exception] = []
-            if plan.merged:
+            if plan.periodic:
+                self._worker = periods = PeriodLoop(runtime, batches, stops, plan.periodic, plan.senders)
+                periods.run()
+                failures = periods.failures
+            elif plan.merged:
                 self._worker = loop = EventLoop(runtime, batches, stops, plan.senders, self._prefilter)
                 loop.run()
                 failures = loop.failures
@@ -257,16 +272,20 @@ class BatchReplayer:
             statements = [runtime.statements[name] for name in names]
             awaited = planned.awaiting and self.awaited in names
             nodes = f"the replay waits for `{self.awaited}`" if awaited else self._of_component(statements)
-            if isinstance(nodes, str):
-                planned.merged |= dict.fromkeys(names, nodes)
-                called_between = nodes if awaited else self._called_between(statements)
-                planned.reasons |= dict.fromkeys(names if called_between else (), called_between or "")
-            else:
-                planned.nodes += nodes
+            reason = nodes if isinstance(nodes, str) else _turning_reason(statements)
+            if isinstance(nodes, list):
+                (planned.nodes if reason is None else planned.periodic).extend(nodes)
+            if reason is None:
+                continue
+            planned.merged |= dict.fromkeys(names, reason)
+            called_between = reason if awaited else self._called_between(statements)
+            planned.reasons |= dict.fromkeys(names if called_between else (), called_between or "")
+        if len(planned.periodic) < len(planned.merged):
+            planned.periodic = []
         obstacle = self._obstacle()
         if obstacle is not None:
             called_between = _CALLED if self._called else self._called_between(runtime.statements.values())
-            planned.nodes, planned.merged = [], dict.fromkeys(runtime.statements, obstacle)
+            planned.nodes, planned.merged, planned.periodic = [], dict.fromkeys(runtime.statements, obstacle), []
             planned.reasons = dict.fromkeys(runtime.statements if called_between else (), called_between or "")
         if planned.reasons:
             planned.reasons, planned.merged = planned.merged | planned.reasons, {}
@@ -346,7 +365,10 @@ class BatchReplayer:
     def _obstacle_in(self, statement: RunningStatement) -> str | None:
         context = statement.context
         if context is not None and context.replay_obstacle is not None:
-            return f"context `{context.name}` {context.replay_obstacle}"
+            inserted = {t for s in self._runtime.statements.values() for t in s.steps.emit.targets}
+            derived = any(statement.reads(name) or context.concerns(name) for name in inserted)
+            if not context.single_period or derived or any(source.without_from for source in statement.program.sources):
+                return f"context `{context.name}` {context.replay_obstacle}"
         if statement.steps.buffers_input:
             return f"`{statement.name}` is activated once per event, together with all readers of its rows"
         assigner = None if context is None else context.assigner
@@ -459,6 +481,12 @@ def _partition_ahead(nodes: Iterable[ReplayNode]) -> str | None:
             if other.context is not context and context.order < other.order < statement.order:
                 return f"context `{context.name}` passes the first event of a partition to `{statement.name}` early"
     return None
+
+
+def _turning_reason(statements: Iterable[RunningStatement]) -> str | None:
+    """Reason why statements need an event loop around begins and ends; None without a context of a single period."""
+    contexts = [s.context for s in statements if s.context is not None and s.context.single_period]
+    return next((f"context `{context.name}` {context.replay_obstacle}" for context in contexts), None)
 
 
 def _parts(statement: RunningStatement) -> list[PhysicalPlan]:

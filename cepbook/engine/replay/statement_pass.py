@@ -110,7 +110,7 @@ class StatementPass:
         self._present_cause: Callable[[], CauseKey] = lambda: UNORDERED_CAUSE
         self._elapsed: list[tuple[RunningStatement, float]] = []
         self._derived: dict[str, DerivedEvents] = {}
-        self._partitions: dict[tuple[str, str], Sequence[Any]] = {}  # partitions of each event, by context and type
+        self.partitions: dict[tuple[str, str], Sequence[Any]] = {}  # partitions of each event, by context and type
         self._opened: dict[tuple[str, int], list[PartitionAssignment]] = {}  # the same for derived events
         self._in_several: set[tuple[str, str]] = set()  # (context, type) with events in several partitions
 
@@ -144,7 +144,7 @@ class StatementPass:
         for context, batches in arriving.values():
             assigned = context.assign([columns for _, columns in batches])
             for (batch, columns), partitions in zip(batches, assigned, strict=True):
-                self._partitions[context.name, batch.type] = partitions
+                self.partitions[context.name, batch.type] = partitions
                 if columns.locator.several and tuple in set(map(type, partitions)):
                     self._in_several.add((context.name, batch.type))
                 if context.event_counters:
@@ -222,7 +222,7 @@ class StatementPass:
         self, statement: RunningStatement, batch: ColumnBatch, out: OutputCollector, keys: Sequence[CauseKey] = ()
     ) -> None:
         program, context = statement.program, statement.context
-        partitions = None if context is None else self._partitions[context.name, batch.type]
+        partitions = None if context is None else self.partitions[context.name, batch.type]
         filtered = statement.steps.source.filter is None
         passed = None if keys else batch.passing((statement.leading,))
         if passed is not None:
@@ -382,7 +382,7 @@ class StatementPass:
 
     def _partitions_of(self, statement: RunningStatement, batch: ColumnBatch) -> Iterable[PartitionAssignment]:
         context = statement.context
-        return repeat(None) if context is None else self._partitions[context.name, batch.type]
+        return repeat(None) if context is None else self.partitions[context.name, batch.type]
 
     def _located(self, statement: RunningStatement, derived: DerivedEvents) -> Iterator[_Shown]:
         """Yield derived events with their partitions; the first reader finds or opens a partition in turn."""

@@ -102,12 +102,14 @@ class DueStops(ClockStops):
 class EventStops(ClockStops):
     """The clock leaps: it stops at `times` (ascending) alone. Timers that are due in between count as `late`."""
 
-    __slots__ = ("_late", "_times")
+    __slots__ = ("_count", "_late", "_times")
 
     leaps = True
 
-    def __init__(self, times: Sequence[int], late: LateTimers) -> None:
-        super().__init__(times[-1])
+    def __init__(self, times: Sequence[int], late: LateTimers, count: int | None = None) -> None:
+        """`count`: only so many of the times, the first ones, are stops."""
+        self._count = len(times) if count is None else count
+        super().__init__(times[self._count - 1])
         self._times = times
         self._late = late
 
@@ -123,8 +125,8 @@ class EventStops(ClockStops):
 
     def on_the_way(self, queue: DueQueue[Any], now: int, to: int) -> Iterator[int]:
         while queue.due <= to:
-            place = bisect_left(self._times, max(queue.due, now + 1))
-            if place == len(self._times) or self._times[place] > to:
+            place = bisect_left(self._times, max(queue.due, now + 1), 0, self._count)
+            if place == self._count or self._times[place] > to:
                 break
             stop = self._times[place]
             for due, _ in queue.upto(stop - 1):
@@ -134,5 +136,5 @@ class EventStops(ClockStops):
             yield now
 
     def until(self, last: int) -> EventStops | None:
-        times = self._times[: bisect_right(self._times, last)]
-        return EventStops(times, self._late) if times and times[-1] == last else None
+        count = bisect_right(self._times, last, 0, self._count)
+        return EventStops(self._times, self._late, count) if count and self._times[count - 1] == last else None

@@ -218,6 +218,13 @@ class ArrayColumns(FilterableColumns):
             selection = places + (self._part.start or 0) if isinstance(self._part, slice) else self._part[places]
         return ArrayColumns(self._names, self._column, self._clock, selection)
 
+    def part(self, begin: int, end: int | None) -> ArrayColumns:
+        if not isinstance(self._part, slice):
+            return ArrayColumns(self._names, self._column, self._clock, self._part[begin:end])
+        first, last = self._part.start or 0, self._part.stop  # None: all rows from the first on
+        stop = last if end is None else first + end if last is None else min(first + end, last)
+        return ArrayColumns(self._names, self._column, self._clock, slice(first + begin, stop))
+
     def _list(self, column: ArrayColumn) -> list[Any]:
         values = self._made.get(column)
         if values is None:

@@ -42,6 +42,10 @@ class FilterableColumns(Mapping[str, list[Any]]):
     def passing(self, ways: Sequence[Sequence[IndexCondition]]) -> FilterMask | None:
         """Return the events that meet all conditions of one of `ways`, or None if the columns cannot tell."""
 
+    @abstractmethod
+    def part(self, begin: int, end: int | None) -> FilterableColumns:
+        """Return the columns of the events from number `begin` up to but excluding `end`."""
+
     def coded(self, name: str) -> CodedValues | None:
         """Return a column by its distinct values; None unless they are known without a look at each row."""
         return None
@@ -120,7 +124,11 @@ class ColumnBatch:
     def part(self, begin: int, end: int | None = None) -> ColumnBatch:
         """Return the events from number `begin` (from 0) up to but excluding `end`."""
         cut = slice(begin, end)
-        columns = {name: values[cut] for name, values in self.columns.items()}
+        columns: Mapping[str, list[Any]]
+        if isinstance(self.columns, FilterableColumns):
+            columns = self.columns.part(begin, end)
+        else:
+            columns = {name: values[cut] for name, values in self.columns.items()}
         return ColumnBatch(self.type, self.times[cut], columns, self.places[cut])
 
 

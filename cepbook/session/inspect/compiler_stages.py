@@ -119,6 +119,8 @@ def _replayed(runtime: Runtime, deps: StatementDependencies) -> str:
     batch = runtime.batch([name for name in deps.inputs if name not in derived] or deps.inputs)
     if deps.target in batch.reasons:
         return f"event by event: {batch.reasons[deps.target]}"
+    if deps.target in batch.merged and batch.in_stretches:
+        return f"in batches while no partition begins or ends, otherwise event after event: {batch.merged[deps.target]}"
     if deps.target in batch.merged:
         return f"in batches, event after event through all that it is connected with: {batch.merged[deps.target]}"
     statement = runtime.statement(deps.target)

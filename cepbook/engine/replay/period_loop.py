@@ -1,0 +1,146 @@
+"""Batches of statements in periodic contexts (``start … end …``), whose one partition events and times begin and end.
+
+::
+
+    events       . . . . . . . . S . . . . . . . . . . . E . . . . . . . .      S may begin a partition, E may end it
+                 statement pass | | statement pass     | | statement pass       |: one by one, in an event loop
+
+As long as no event meets a condition that begins or ends the partition, and no such time comes, the partition is the
+same for all events. Such a stretch takes the statement pass if it is long.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from itertools import product, repeat
+from typing import Any
+
+from cepbook.engine.contexts.context import Context
+from cepbook.engine.contexts.tree_nodes import count_batch
+from cepbook.engine.delivery.delta import CauseKey
+from cepbook.engine.dispatch.event_engine import EventEngine
+from cepbook.engine.replay.event_loop import EventLoop, SendEvent
+from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass, event_stops
+from cepbook.engine.time.clock_stops import ClockStops, LateTimers
+from cepbook.engine.vectorized.column_batch import ColumnBatch
+
+_LEAST = 256  # events of a stretch that is worth a statement pass
+_MOST = 4096  # events that go one by one before the next look for a stretch
+
+
+class PeriodLoop:
+    """Runs `batches` through `nodes`, which are all statements of their contexts. `senders` pass single events to them.
+
+    `failures` collects what single events and the clock raise; the rest of the batch is processed nevertheless.
+    """
+
+    def __init__(
+        self,
+        runtime: EventEngine,
+        batches: Sequence[ColumnBatch],
+        stops: ClockStops,
+        nodes: Sequence[ReplayNode],
+        senders: Mapping[str, SendEvent],
+    ) -> None:
+        self.failures: list[Exception] = []
+        self._runtime = runtime
+        self._batches = [batch for batch in batches if batch.times]
+        self._stops = stops
+        self._nodes = nodes
+        self._senders = senders
+        names = {node.statement.steps.context for node in nodes}
+        self._contexts = [c for c in runtime.contexts.values() if c.name in names and c.single_period]
+        self._changes: dict[Any, Sequence[int] | None] = {}
+        self._worker: EventLoop | StatementPass | None = None
+
+    @property
+    def cause(self) -> CauseKey:
+        """The cause of the present delivery."""
+        return (0, 1, 0, ()) if self._worker is None else self._worker.cause
+
+    def run(self) -> None:
+        """Process all events, and let the clock advance to the last stop."""
+        begin = min((batch.places[0] for batch in self._batches), default=0)
+        end = max((batch.places[-1] + 1 for batch in self._batches), default=0)
+        count = 1  # of events that go one by one where a stretch is short; doubled while the next ones are short, too
+        while begin < end:
+            calm_until = self._calm_until(begin, end)
+            parts = self._parts(begin, calm_until)
+            if sum(len(part.times) for part in parts) >= _LEAST:
+                self._pass(parts)
+                begin, count = calm_until, 1
+            else:
+                piece_end = self._end_of_piece(begin, count, end)
+                parts = self._parts(begin, piece_end)
+                self._one_by_one(parts, self._stops_within(parts))
+                begin, count = piece_end, min(2 * count, _MOST)
+        self._one_by_one([], self._stops)
+
+    def _calm_until(self, begin: int, end: int) -> int:
+        """Return the position up to which no event from `begin` on, and no time, begins or ends a partition. An event
+        behind the clock, which does not move it, goes one by one.
+        """
+        due, now = min(context.due for context in self._contexts), self._runtime.clock.now
+        positions = [end]
+        for batch in self._batches:
+            first, at_due = bisect_left(batch.places, begin), bisect_left(batch.times, due)
+            if first < len(batch.times) and batch.times[first] < now:
+                return begin
+            positions += [batch.places[at_due]] if at_due < len(batch.times) else []
+            for context in self._contexts:
+                changes = self._changes_of(context, batch)
+                if changes is None:
+                    return begin
+                at = bisect_left(changes, begin)
+                positions += [changes[at]] if at < len(changes) else []
+        return max(min(positions), begin)
+
+    def _changes_of(self, context: Context, batch: ColumnBatch) -> Sequence[int] | None:
+        """Return the positions of the events that may begin or end the partition in its present state; None if all
+        may.
+        """
+        ways = context.turning_conditions(batch.type)
+        if not ways:
+            return None if ways is None else ()
+        key = context.name, batch.type, *ways  # one for a live partition, and one for none
+        if key not in self._changes:
+            passed = batch.passing(ways)
+            self._changes[key] = None if passed is None else passed.batch.places
+        return self._changes[key]
+
+    def _end_of_piece(self, begin: int, count: int, end: int) -> int:
+        """Return the position behind at least one event from `begin` on, and at most `count` events of each batch."""
+        numbers = [(batch, bisect_left(batch.places, begin) + count) for batch in self._batches]
+        return min([end, *(batch.places[number] for batch, number in numbers if number < len(batch.times))])
+
+    def _parts(self, begin: int, end: int) -> list[ColumnBatch]:
+        """Return the events of each batch from position `begin` up to but excluding `end`."""
+        bounds = [[bisect_left(batch.places, place) for place in (begin, end)] for batch in self._batches]
+        parts = zip(self._batches, bounds, strict=True)
+        return [batch.part(first, last) for batch, (first, last) in parts if first < last]
+
+    def _stops_within(self, parts: Sequence[ColumnBatch]) -> ClockStops:
+        """Return the stops of the clock up to the last event of `parts`."""
+        last = max(part.times[-1] for part in parts)
+        return self._stops.until(last) or event_stops(parts, last, LateTimers())
+
+    def _pass(self, parts: Sequence[ColumnBatch]) -> None:
+        stops, clock = self._stops_within(parts), self._runtime.clock
+        self._worker = statement_pass = StatementPass(self._runtime, parts, stops)
+        for context, part in product(self._contexts, parts):
+            partitions = list(repeat(next(iter(context.partitions.values()), None), len(part.times)))
+            statement_pass.partitions[context.name, part.type] = partitions
+            members = [node.statement for node in self._nodes if node.statement.context is context]
+            known = context.concerns(part.type) or any(member.reads(part.type) for member in members)
+            if context.event_counters and known:
+                count_batch(partitions, part.times, alone=len(parts) == 1)
+        statement_pass.run(self._nodes)
+        clock.now = max(stops.last, clock.now)
+
+    def _one_by_one(self, parts: Sequence[ColumnBatch], stops: ClockStops) -> None:
+        self._worker = loop = EventLoop(self._runtime, parts, stops, self._senders, lambda batch: None)
+        try:
+            loop.run()
+        finally:
+            self.failures += loop.failures
