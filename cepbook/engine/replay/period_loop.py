@@ -66,14 +66,14 @@ class PeriodLoop:
         count = 1  # of events that go one by one where a stretch is short; doubled while the next ones are short, too
         while begin < end:
             calm_until = self._calm_until(begin, end)
-            parts = self._parts(begin, calm_until)
-            if sum(len(part.times) for part in parts) >= _LEAST:
-                self._pass(parts)
+            stretch = self._pieces(begin, calm_until)
+            if sum(len(piece.times) for piece in stretch) >= _LEAST:
+                self._pass(stretch)
                 begin, count = calm_until, 1
             else:
                 piece_end = self._end_of_piece(begin, count, end)
-                parts = self._parts(begin, piece_end)
-                self._one_by_one(parts, self._stops_within(parts))
+                pieces = self._pieces(begin, piece_end)
+                self._one_by_one(pieces, self._stops_within(pieces))
                 begin, count = piece_end, min(2 * count, _MOST)
         self._one_by_one([], self._stops)
 
@@ -114,32 +114,35 @@ class PeriodLoop:
         numbers = [(batch, bisect_left(batch.places, begin) + count) for batch in self._batches]
         return min([end, *(batch.places[number] for batch, number in numbers if number < len(batch.times))])
 
-    def _parts(self, begin: int, end: int) -> list[ColumnBatch]:
+    def _pieces(self, begin: int, end: int) -> list[ColumnBatch]:
         """Return the events of each batch from position `begin` up to but excluding `end`."""
         bounds = [[bisect_left(batch.places, place) for place in (begin, end)] for batch in self._batches]
-        parts = zip(self._batches, bounds, strict=True)
-        return [batch.part(first, last) for batch, (first, last) in parts if first < last]
+        pieces = zip(self._batches, bounds, strict=True)
+        return [batch.part(first, last) for batch, (first, last) in pieces if first < last]
 
-    def _stops_within(self, parts: Sequence[ColumnBatch]) -> ClockStops:
-        """Return the stops of the clock up to the last event of `parts`."""
-        last = max(part.times[-1] for part in parts)
-        return self._stops.until(last) or event_stops(parts, last, LateTimers())
+    def _stops_within(self, pieces: Sequence[ColumnBatch]) -> ClockStops:
+        """Return the stops of the clock up to the last event of `pieces`."""
+        last = max(piece.times[-1] for piece in pieces)
+        return self._stops.until(last) or event_stops(pieces, last, LateTimers())
 
-    def _pass(self, parts: Sequence[ColumnBatch]) -> None:
-        stops, clock = self._stops_within(parts), self._runtime.clock
-        self._worker = statement_pass = StatementPass(self._runtime, parts, stops)
-        for context, part in product(self._contexts, parts):
-            partitions = list(repeat(next(iter(context.partitions.values()), None), len(part.times)))
-            statement_pass.partitions[context.name, part.type] = partitions
-            members = [node.statement for node in self._nodes if node.statement.context is context]
-            known = context.concerns(part.type) or any(member.reads(part.type) for member in members)
-            if context.event_counters and known:
-                count_batch(partitions, part.times, alone=len(parts) == 1)
+    def _pass(self, pieces: Sequence[ColumnBatch]) -> None:
+        stops, clock = self._stops_within(pieces), self._runtime.clock
+        self._worker = statement_pass = StatementPass(self._runtime, pieces, stops)
+        for context, piece in product(self._contexts, pieces):
+            partitions = list(repeat(next(iter(context.partitions.values()), None), len(piece.times)))
+            statement_pass.partitions[context.name, piece.type] = partitions
+            if context.event_counters and self._is_read(context, piece.type):
+                count_batch(partitions, piece.times, alone=len(pieces) == 1)
         statement_pass.run(self._nodes)
         clock.now = max(stops.last, clock.now)
 
-    def _one_by_one(self, parts: Sequence[ColumnBatch], stops: ClockStops) -> None:
-        self._worker = loop = EventLoop(self._runtime, parts, stops, self._senders, lambda batch: None)
+    def _is_read(self, context: Context, type_name: str) -> bool:
+        """Return True if events of a type concern the context or one of its statements."""
+        members = [node.statement for node in self._nodes if node.statement.context is context]
+        return context.concerns(type_name) or any(member.reads(type_name) for member in members)
+
+    def _one_by_one(self, pieces: Sequence[ColumnBatch], stops: ClockStops) -> None:
+        self._worker = loop = EventLoop(self._runtime, pieces, stops, self._senders, lambda batch: None)
         try:
             loop.run()
         finally:
