@@ -1,13 +1,16 @@
 """How many events per CPU-second do `send`, `sender(…)` and a replayed DataFrame reach, beside hand-written Python?
 
-Baseline: for each workload a function specialised by hand for exactly that job, called once per event. Everything runs
-in one process, interleaved, several rounds; the table gives medians and ratios within the run.
+Baseline: for each workload a function specialised by hand for exactly that job (`by_hand.py`), called once per event.
+Everything runs in one process, interleaved, several rounds; the table gives medians and ratios within the run.
 
     python benchmarks/workloads.py [--events 200000] [--rounds 5] [--only a,b]
 
-Workloads, on ticks one ms apart with 100 symbols (d: 1,000): **a** filter price > 50 · **b** avg(price) of the last
-1,000, a row per event · **c** sum(volume) of the last 30 s by symbol, a row per event · **cx** the same with rows for
-leaving events · **d** count and avg(price) of the last 100 of the symbol · **f** tumbling 1 s sum by symbol.
+Workloads, on ticks one ms apart with 100 symbols (d, i, k to n, p: 1,000): **a** filter price > 50 · **b** avg(price)
+of the last 1,000, a row per event · **c** sum(volume) of the last 30 s by symbol, a row per event · **cx** the same
+with rows for leaving events · **d** count and avg(price) of the last 100 of the symbol · **f** tumbling 1 s sum by
+symbol · **e** a pattern, **g** an absence · **h** `match_recognize` · **i**, **j**, **p** contexts · **k** a join ·
+**l** a named window with merge and select by key · **m** a subquery by key · **n** `output last every` · **o** the
+value before, by symbol.
 """
 
 from __future__ import annotations
@@ -17,15 +20,16 @@ import gc
 import random
 import statistics
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pandas as pd
+from against import MODULES
+from by_hand import Event, by_hand
 
 from cepbook import Workbench
 from cepbook.engine.runtime import Runtime
+from cepbook.engine.vectorized import kernel_library
 from cepbook.feeds import Feed
 
 SCHEMA = "create schema Tick(ts long, symbol string, price double, volume int)"
@@ -36,115 +40,9 @@ EPL = {
     "cx": "select symbol, sum(volume) as total from Tick#time(30 sec) group by symbol",
     "d": "select symbol, count(*) as n, avg(price) as ap from Tick#groupwin(symbol)#length(100) group by symbol",
     "f": "select symbol, sum(volume) as total from Tick#time_batch(1 sec) group by symbol",
+    **{name: MODULES[name] for name in "eghijklmnop"},
 }
-Event = dict[str, Any]
-Out = Callable[[int, list[Event], None], None]
-
-
-def by_hand(name: str, out: Out) -> Callable[[Event], None]:
-    """The specialised per-event function for workload `name`; rows go to `out` as the engine's do."""
-    return {"a": _a, "b": _b, "c": _c, "cx": _cx, "d": _d, "f": _f}[name](out)
-
-
-def _a(out: Out) -> Callable[[Event], None]:
-    def on_event(e: Event) -> None:
-        price = e["price"]
-        if price > 50:
-            out(e["ts"], [{"ts": e["ts"], "symbol": e["symbol"], "price": price}], None)
-
-    return on_event
-
-
-def _b(out: Out) -> Callable[[Event], None]:
-    window: deque[float] = deque()
-    total = 0.0
-
-    def on_event(e: Event) -> None:
-        nonlocal total
-        price = e["price"]
-        window.append(price)
-        total += price
-        if len(window) > 1000:
-            total -= window.popleft()
-        out(e["ts"], [{"ts": e["ts"], "ap": total / len(window)}], None)
-
-    return on_event
-
-
-def _c(out: Out) -> Callable[[Event], None]:
-    window: deque[tuple[int, str, int]] = deque()
-    sums: dict[str, int] = {}
-
-    def on_event(e: Event) -> None:
-        now, symbol, volume = e["ts"], e["symbol"], e["volume"]
-        limit = now - 30_000
-        while window and window[0][0] <= limit:
-            _, left, amount = window.popleft()
-            sums[left] -= amount
-        window.append((now, symbol, volume))
-        total = sums[symbol] = sums.get(symbol, 0) + volume
-        out(now, [{"ts": now, "symbol": symbol, "total": total}], None)
-
-    return on_event
-
-
-def _cx(out: Out) -> Callable[[Event], None]:
-    window: deque[tuple[int, str, int]] = deque()
-    sums: dict[str, int] = {}
-
-    def on_event(e: Event) -> None:
-        now, symbol, volume = e["ts"], e["symbol"], e["volume"]
-        limit = now - 30_000
-        if window and window[0][0] <= limit:
-            touched = set()
-            while window and window[0][0] <= limit:
-                _, left, amount = window.popleft()
-                sums[left] -= amount
-                touched.add(left)
-            out(now, [{"symbol": s, "total": sums[s]} for s in touched], None)
-        window.append((now, symbol, volume))
-        total = sums[symbol] = sums.get(symbol, 0) + volume
-        out(now, [{"symbol": symbol, "total": total}], None)
-
-    return on_event
-
-
-def _d(out: Out) -> Callable[[Event], None]:
-    groups: dict[str, list[Any]] = {}
-
-    def on_event(e: Event) -> None:
-        symbol, price = e["symbol"], e["price"]
-        group = groups.get(symbol)
-        if group is None:
-            group = groups[symbol] = [deque(), 0.0]
-        window, total = group
-        window.append(price)
-        total += price
-        if len(window) > 100:
-            total -= window.popleft()
-        group[1] = total
-        out(e["ts"], [{"symbol": symbol, "n": len(window), "ap": total / len(window)}], None)
-
-    return on_event
-
-
-def _f(out: Out) -> Callable[[Event], None]:
-    sums: dict[str, int] = {}
-    end: int | None = None
-
-    def on_event(e: Event) -> None:
-        nonlocal sums, end
-        now = e["ts"]
-        if end is None:
-            end = now + 1000
-        elif now >= end:
-            out(now, [{"symbol": s, "total": v} for s, v in sums.items()], None)
-            sums = {}
-            end += 1000
-        symbol = e["symbol"]
-        sums[symbol] = sums.get(symbol, 0) + e["volume"]
-
-    return on_event
+MANY_SYMBOLS = "diklmnp"  # workloads with 1,000 symbols
 
 
 def ticks(count: int, symbols: int) -> list[Event]:
@@ -166,6 +64,11 @@ def _timed(prepare: Callable[[], Callable[[], int]]) -> tuple[float, int]:
     return time.process_time() - start, rows
 
 
+def module(name: str) -> str:
+    """The module of a workload, whose statement is called ``out``."""
+    return f"{SCHEMA}; " + (EPL[name] if "@name" in EPL[name] else f"@name('out') {EPL[name]}")
+
+
 def _hand_job(name: str, events: list[Event]) -> Callable[[], int]:
     feed = Feed(100_000)
     on_event = by_hand(name, feed.push)
@@ -181,7 +84,8 @@ def _hand_job(name: str, events: list[Event]) -> Callable[[], int]:
 def _send_job(name: str, events: list[Event], *, sender: bool) -> Callable[[], int]:
     runtime = Runtime()
     feed = Feed(100_000)
-    runtime.deploy(f"{SCHEMA}; @name('out') {EPL[name]}").statements[0].add_sink(feed)
+    runtime.deploy(module(name))
+    runtime.statement("out").add_sink(feed)
 
     def job() -> int:
         if sender:
@@ -199,7 +103,7 @@ def _send_job(name: str, events: list[Event], *, sender: bool) -> Callable[[], i
 
 def _replay_job(name: str, frame: pd.DataFrame) -> Callable[[], int]:
     bench = Workbench()
-    bench.run(f"{SCHEMA}; @name('out') {EPL[name]}")
+    bench.run(module(name))
 
     def job() -> int:
         bench.replay(frame, type="Tick", time="ts").run()
@@ -214,11 +118,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default=",".join(EPL))
     chosen = parser.parse_args()
+    kernel_library.kernels(wait=True)  # to compile them would count
     print(f"{chosen.events:,} events, {chosen.rounds} interleaved rounds; thousands of events per CPU-second (medians)")
     print("| workload | by hand | send | sender | replay | send / hand | sender / hand | replay / send | rows |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     for name in chosen.only.split(","):
-        events = ticks(chosen.events, 1000 if name == "d" else 100)
+        events = ticks(chosen.events, 1000 if name in MANY_SYMBOLS else 100)
         frame = pd.DataFrame(events)
         jobs = [
             partial(_hand_job, name, events),
