@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from cepbook.engine.delivery.delta import Row
+from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Config, Runtime
+from cepbook.engine.vectorized import kernel_library
 from cepbook.engine.vectorized.array_columns import (
     ArrayColumn,
     ArrayColumns,
@@ -216,6 +220,46 @@ def compare_runs(
         readings = [comparable([*either.readings().values()]) for either in (run, one_by_one)]
         assert readings[0] == readings[1], case
         assert exact_state(run) == exact_state(one_by_one), case
+
+
+def compare_over_arrays(
+    exact_state: Callable[[Run], Any], epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int
+) -> Run:
+    """Run events one by one and over arrays (see `compare_runs`), and return the latter run."""
+    run = ArrayRun(epl)
+    compare_runs(Run(epl), run, events, cuts, exact_state, stepping=stepping, read=read)
+    return run
+
+
+def compare_random_batches(
+    random: Random,
+    exact_state: Callable[[Run], Any],
+    epl: str,
+    events: list[Event],
+    *,
+    cut: int = 70,
+    steps: float = 0.6,
+) -> None:
+    """Compare with random cuts up to the event number `cut`; the clock steps in a share `steps` of the cases. Readings
+    with NaN, which does not equal itself, are not compared.
+    """
+    cuts = [random.randint(1, cut) for _ in range(random.randint(0, 4))]
+    not_a_number = any(event.values.get("d") != event.values.get("d") for event in events)
+    stepping, read = random.random() < steps, 0 if not_a_number else random.randint(0, 2)
+    compare_over_arrays(exact_state, epl, events, cuts, stepping=stepping, read=read)
+
+
+def window_state(own: Any, relation: Any) -> tuple[Any, ...]:
+    """The window of a stream with its relation and indexes, ordinal and due time; `own` is the state of the stream."""
+    indexes = [comparable(list(map(list, sorted(index.table.items(), key=repr)))) for index in relation.indexes]
+    rows = comparable(list(relation.rows.items()))
+    return own.ordinal, getattr(own.view, "due", 0), comparable(list(own.view.contents())), rows, indexes
+
+
+def take_all_batches_by_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let arrays, or the statement pass, take batches of any size."""
+    monkeypatch.setattr(kernel_library, "LEAST", 1)
+    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
 
 
 def feed(runtime: Runtime, types: Sequence[str], events: Sequence[Event], *, replayed: bool) -> None:

@@ -1,14 +1,15 @@
-"""The events of a batch that concern contexts and patterns, found by columns."""
+"""The events of a batch that concern contexts and patterns, by columns, and the stops of the clock for events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cepbook.engine.contexts.assigner import PartitionAssigner
 from cepbook.engine.contexts.locator import PartitionLocator
 from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.statements.statement import RunningStatement
+from cepbook.engine.time.clock_stops import ClockStops, EventStops, LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
 
 
@@ -46,3 +47,15 @@ def filter_for_patterns(statements: Iterable[RunningStatement], batch: ColumnBat
             return None
     flags = flag_lists[0] if len(flag_lists) == 1 else [any(flags) for flags in zip(*flag_lists, strict=True)]
     return FilteredBatch(batch.where(flags), flags)
+
+
+def event_stops(batches: Sequence[ColumnBatch], last: int, late: LateTimers) -> EventStops:
+    """Return the stops of a clock that leaps from event to event and then to `last`."""
+    if len(batches) == 1 and batches[0].times[-1:] == [last]:
+        return EventStops(batches[0].times, late)
+    return EventStops(sorted({last, *(t for s in batches for t in s.times)}), late)
+
+
+def stops_until(stops: ClockStops, batches: Sequence[ColumnBatch], last: int) -> ClockStops:
+    """Return those of `stops` up to `last`; if the clock does not stop there, those of the events of `batches`."""
+    return stops.until(last) or event_stops(batches, last, LateTimers())

@@ -31,23 +31,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cepbook.engine.delivery.delta import CauseKey
 from cepbook.engine.dispatch.event_engine import EventEngine
 from cepbook.engine.physical.operators import WindowOperator
 from cepbook.engine.physical.plan import PhysicalPlan
-from cepbook.engine.replay.batch_inputs import allocating_contexts, filter_for_patterns
+from cepbook.engine.replay.batch_inputs import allocating_contexts, event_stops, filter_for_patterns
 from cepbook.engine.replay.components import connected_components
 from cepbook.engine.replay.event_loop import EventLoop, HybridLoop, SendEvent
 from cepbook.engine.replay.loop_costs import event_loop_pays
 from cepbook.engine.replay.period_loop import PeriodLoop
-from cepbook.engine.replay.statement_pass import (
-    ReplayNode,
-    StatementPass,
-    event_stops,
-    replay_nodes,
-)
+from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass, replay_nodes
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.time.clock_stops import ClockStops, DueStops, EventStops, LateTimers
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch
@@ -199,7 +195,7 @@ class BatchReplayer:
 
     def _run(self, plan: _Plan, batches: Sequence[ColumnBatch], stops: ClockStops) -> list[Exception]:
         runtime = self._runtime
-        if not plan.reasons and plan.nodes and self._event_loop_pays(plan, batches):
+        if not plan.reasons and plan.nodes and self._event_loop_pays(plan, plan.nodes, batches):
             loop = self._event_loop(plan, batches, stops)
             loop.run()
             return loop.failures
@@ -208,7 +204,8 @@ class BatchReplayer:
             statement_pass.run(plan.nodes)
             failures: list[Exception] = []
             if plan.periodic:
-                self._worker = periods = PeriodLoop(runtime, batches, stops, plan.periodic, plan.senders)
+                loop_pays = partial(self._event_loop_pays, plan, plan.periodic)
+                self._worker = periods = PeriodLoop(runtime, batches, stops, plan.periodic, plan.senders, loop_pays)
                 periods.run()
                 failures = periods.failures
             elif plan.merged:
@@ -242,12 +239,12 @@ class BatchReplayer:
         for batch in batches:
             if batch.type not in plan.everybody:
                 plan.everybody[batch.type] = self._runtime.sender(batch.type)
-        self._worker = loop = EventLoop(self._runtime, batches, stops, plan.everybody, lambda batch: None)
+        self._worker = loop = EventLoop(self._runtime, batches, stops, plan.everybody)
         return loop
 
-    def _event_loop_pays(self, plan: _Plan, batches: Sequence[ColumnBatch]) -> bool:
+    def _event_loop_pays(self, plan: _Plan, nodes: Sequence[ReplayNode], batches: Sequence[ColumnBatch]) -> bool:
         types = {batch.type for batch in batches if batch.times}
-        statements = sum(bool(node.producers) or not types.isdisjoint(node.raw) for node in plan.nodes)
+        statements = sum(bool(node.producers) or not types.isdisjoint(node.raw) for node in nodes)
 
         def calls(type_name: str, event: dict[str, object]) -> int:
             count = plan.calls.get(type_name)
@@ -325,11 +322,12 @@ class BatchReplayer:
             return f"`{nodes}` feeds itself"
         reached: dict[str, RunningStatement] = {}
         targets: set[str] = set()
+        derived = {target for statement in statements for target in statement.steps.emit.targets}
         for node in nodes:
             statement = node.statement
             if not (node.raw or not reached.keys().isdisjoint(node.producers) or _timed(statement)):
                 continue
-            obstacle = self._obstacle_in(statement)
+            obstacle = self._obstacle_in(statement, derived)
             if obstacle is not None:
                 return obstacle
             reached[statement.name] = statement
@@ -362,12 +360,11 @@ class BatchReplayer:
             columns.update(properties if way.reads is None else way.reads)
         return tuple(c for c in properties if c in columns)
 
-    def _obstacle_in(self, statement: RunningStatement) -> str | None:
+    def _obstacle_in(self, statement: RunningStatement, derived: set[str]) -> str | None:
         context = statement.context
         if context is not None and context.replay_obstacle is not None:
-            inserted = {t for s in self._runtime.statements.values() for t in s.steps.emit.targets}
-            derived = any(statement.reads(name) or context.concerns(name) for name in inserted)
-            if not context.single_period or derived or any(source.without_from for source in statement.program.sources):
+            single = context.single_period and not any(source.without_from for source in statement.program.sources)
+            if not single or any(statement.reads(name) or context.concerns(name) for name in derived):
                 return f"context `{context.name}` {context.replay_obstacle}"
         if statement.steps.buffers_input:
             return f"`{statement.name}` is activated once per event, together with all readers of its rows"
@@ -376,7 +373,7 @@ class BatchReplayer:
             patterns = [item.source.pattern for item in statement.steps.scans]
             if not all(starts_undecided(item.root) for item in patterns if item is not None):
                 return f"`{statement.name}` has a pattern that may match as soon as a partition begins"
-            if any(assigner.locator(item) is None for item in self._read_by(statement)):
+            if any(assigner.locator(item) is None for item in {*self.types, *derived} if statement.reads(item)):
                 return f"`{statement.name}` takes events for all partitions of a context together"
         if any(item.reads_types for item in (statement.program, *statement.program.subqueries)):
             return f"`{statement.name}` reads the type of each event"
@@ -406,10 +403,6 @@ class BatchReplayer:
         if statement.steps.emit.drop:
             return f"`{statement.name}` drops events for statements of lower priority"
         return None
-
-    def _read_by(self, statement: RunningStatement) -> list[str]:
-        derived = {t for s in self._runtime.statements.values() for t in s.steps.emit.targets}
-        return [name for name in sorted({*self.types, *derived}) if statement.reads(name)]
 
     def _store_obstacle(self, statements: list[RunningStatement], active: list[RunningStatement]) -> str | None:
         """Reason why stores forbid a statement pass: rows must not change while another statement reads them."""

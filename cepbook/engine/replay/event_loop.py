@@ -13,8 +13,9 @@ from typing import Any
 
 from cepbook.engine.delivery.delta import CauseKey
 from cepbook.engine.dispatch.event_engine import EventEngine
-from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass, event_stops
-from cepbook.engine.time.clock_stops import ClockStops, LateTimers
+from cepbook.engine.replay.batch_inputs import stops_until
+from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass
+from cepbook.engine.time.clock_stops import ClockStops
 from cepbook.engine.vectorized.column_batch import ColumnBatch, FilteredBatch, iterate_events, merge_positions
 
 _Batches = Sequence[ColumnBatch]
@@ -37,7 +38,7 @@ class EventLoop:
     _batches: _Batches
     _stops: ClockStops
     _senders: Mapping[str, SendEvent]
-    _prefilter: PrefilterBatch
+    _prefilter: PrefilterBatch = lambda batch: None
     place: int = -1
     event: tuple[str, dict[str, Any]] | None = None
     failures: list[Exception] = field(default_factory=list)
@@ -216,7 +217,7 @@ class HybridLoop:
         clock, before = self._runtime.clock, self._worker
         clock.restore_timers(self._timers)
         now, clock.now = clock.now, self._begin
-        stops = self._stops.until(last) or event_stops(batches, last, LateTimers())
+        stops = stops_until(self._stops, batches, last)
         self._worker = batch_pass = StatementPass(self._runtime, batches, stops)
         try:
             batch_pass.run(self._nodes)
@@ -236,6 +237,6 @@ class HybridLoop:
                     raise
                 failures.append(failure)
         senders = {batch.type: runtime.sender(batch.type) for batch in batches}
-        self._worker = rest = EventLoop(runtime, batches, self._stops, senders, lambda batch: None)
+        self._worker = rest = EventLoop(runtime, batches, self._stops, senders)
         rest.run()
         return failures + rest.failures

@@ -6,13 +6,13 @@
                  statement pass | | statement pass     | | statement pass       |: one by one, in an event loop
 
 As long as no event meets a condition that begins or ends the partition, and no such time comes, the partition is the
-same for all events. Such a stretch takes the statement pass if it is long.
+same for all events. Such a stretch takes the statement pass if it is long, unless the event loop costs less there, too.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product, repeat
 from typing import Any
 
@@ -20,9 +20,10 @@ from cepbook.engine.contexts.context import Context
 from cepbook.engine.contexts.tree_nodes import count_batch
 from cepbook.engine.delivery.delta import CauseKey
 from cepbook.engine.dispatch.event_engine import EventEngine
+from cepbook.engine.replay.batch_inputs import stops_until
 from cepbook.engine.replay.event_loop import EventLoop, SendEvent
-from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass, event_stops
-from cepbook.engine.time.clock_stops import ClockStops, LateTimers
+from cepbook.engine.replay.statement_pass import ReplayNode, StatementPass
+from cepbook.engine.time.clock_stops import ClockStops
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 
 _LEAST = 256  # events of a stretch that is worth a statement pass
@@ -30,7 +31,8 @@ _MOST = 4096  # events that go one by one before the next look for a stretch
 
 
 class PeriodLoop:
-    """Runs `batches` through `nodes`, which are all statements of their contexts. `senders` pass single events to them.
+    """Runs `batches` through `nodes`, which are all statements of their contexts. `senders` pass single events to them,
+    ``event_loop_pays(batches)`` tells whether that costs less than a statement pass.
 
     `failures` collects what single events and the clock raise; the rest of the batch is processed nevertheless.
     """
@@ -42,6 +44,7 @@ class PeriodLoop:
         stops: ClockStops,
         nodes: Sequence[ReplayNode],
         senders: Mapping[str, SendEvent],
+        event_loop_pays: Callable[[Sequence[ColumnBatch]], bool],
     ) -> None:
         self.failures: list[Exception] = []
         self._runtime = runtime
@@ -49,6 +52,7 @@ class PeriodLoop:
         self._stops = stops
         self._nodes = nodes
         self._senders = senders
+        self._event_loop_pays = event_loop_pays
         names = {node.statement.steps.context for node in nodes}
         self._contexts = [c for c in runtime.contexts.values() if c.name in names and c.single_period]
         self._changes: dict[Any, Sequence[int] | None] = {}
@@ -68,7 +72,10 @@ class PeriodLoop:
             calm_until = self._calm_until(begin, end)
             stretch = self._pieces(begin, calm_until)
             if sum(len(piece.times) for piece in stretch) >= _LEAST:
-                self._pass(stretch)
+                if self._event_loop_pays(stretch):
+                    self._one_by_one(stretch, self._stops_within(stretch))
+                else:
+                    self._pass(stretch)
                 begin, count = calm_until, 1
             else:
                 piece_end = self._end_of_piece(begin, count, end)
@@ -122,8 +129,7 @@ class PeriodLoop:
 
     def _stops_within(self, pieces: Sequence[ColumnBatch]) -> ClockStops:
         """Return the stops of the clock up to the last event of `pieces`."""
-        last = max(piece.times[-1] for piece in pieces)
-        return self._stops.until(last) or event_stops(pieces, last, LateTimers())
+        return stops_until(self._stops, pieces, max(piece.times[-1] for piece in pieces))
 
     def _pass(self, pieces: Sequence[ColumnBatch]) -> None:
         stops, clock = self._stops_within(pieces), self._runtime.clock
@@ -138,11 +144,11 @@ class PeriodLoop:
 
     def _is_read(self, context: Context, type_name: str) -> bool:
         """Return True if events of a type concern the context or one of its statements."""
-        members = [node.statement for node in self._nodes if node.statement.context is context]
+        members = (node.statement for node in self._nodes if node.statement.context is context)
         return context.concerns(type_name) or any(member.reads(type_name) for member in members)
 
     def _one_by_one(self, pieces: Sequence[ColumnBatch], stops: ClockStops) -> None:
-        self._worker = loop = EventLoop(self._runtime, pieces, stops, self._senders, lambda batch: None)
+        self._worker = loop = EventLoop(self._runtime, pieces, stops, self._senders)
         try:
             loop.run()
         finally:

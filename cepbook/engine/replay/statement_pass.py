@@ -34,7 +34,7 @@ from cepbook.engine.replay.batch_inputs import allocating_contexts, filter_for_p
 from cepbook.engine.replay.output_collector import UNORDERED_CAUSE, DerivedEvents, OutputCollector, PendingDelivery
 from cepbook.engine.statements.statement import RunningStatement
 from cepbook.engine.statements.subquery_inputs import without_state
-from cepbook.engine.time.clock_stops import ClockStops, EventStops, LateTimers
+from cepbook.engine.time.clock_stops import ClockStops
 from cepbook.engine.vectorized import kernel_library
 from cepbook.engine.vectorized.column_batch import (
     ColumnBatch,
@@ -590,10 +590,3 @@ class StatementPass:
 
 def _alone(take: Callable[[Any, Any], object], state: Any) -> Callable[[Any], object]:
     return without_state(take) or (lambda event: take(event, state))
-
-
-def event_stops(batches: _Batches, last: int, late: LateTimers) -> EventStops:
-    """Return the stops of a clock that leaps from event to event and then to `last`."""
-    if len(batches) == 1 and batches[0].times[-1:] == [last]:
-        return EventStops(batches[0].times, late)
-    return EventStops(sorted({last, *(t for s in batches for t in s.times)}), late)

@@ -8,9 +8,8 @@ from random import Random
 import pytest
 
 from cepbook.engine.contexts.partition import PartitionCounts
-from cepbook.engine.replay import batch_replayer, period_loop
-from cepbook.engine.vectorized import kernel_library
-from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, run_both
+from cepbook.engine.replay import batch_replayer, loop_costs, period_loop
+from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, run_both, take_all_batches_by_arrays
 from tests.random_cases import seeds
 
 BEGINS = (
@@ -49,8 +48,7 @@ class Stretches:
 
 @pytest.fixture(autouse=True)
 def _short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_library, "LEAST", 1)
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    take_all_batches_by_arrays(monkeypatch)
     through = period_loop.PeriodLoop._pass
 
     def counted(loop: period_loop.PeriodLoop, *arguments: object) -> None:
@@ -150,3 +148,16 @@ def test_events_are_counted_in_the_partition_if_the_context_or_a_statement_in_it
     assert counts[0] == counts[1]
     assert counts[0][0][0] == 10
     assert Stretches.passes > 0
+
+
+@pytest.mark.parametrize(("rules", "passes"), [(1, True), (100, False)])
+def test_stretches_go_the_way_that_costs_less(rules: int, passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(period_loop, "_LEAST", 50)
+    monkeypatch.setattr(batch_replayer, "event_loop_pays", loop_costs.event_loop_pays)
+    monkeypatch.setattr(loop_costs, "PASS_STATEMENT", 52.0)  # which tests set to 0
+    epl = "create context C start A(x > 2) end A(x < 0)"
+    epl += "".join(f"; @name('s{n}') context C select x from A(n = {n})" for n in range(rules))
+    more = {"k": "a", "g": 0, "d": 0.0, "f": 0.0}
+    events = [Event(at, "A", more | {"x": 3 * (at % 100 == 0), "n": at % 7}) for at in range(300)]
+    compare(epl, events, [], stepping=True, read=1, arrays=True)
+    assert (Stretches.passes > 0) is passes

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
 
-from cepbook.engine.replay import batch_replayer
-from cepbook.engine.vectorized import kernel_library, stream_rows, vectorized_join, vectorized_streams
+from cepbook.engine.vectorized import stream_rows, vectorized_join, vectorized_streams
 from cepbook.engine.vectorized.row_store import coded
-from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, compare_runs
+from tests.engine.histories import (
+    GAPS,
+    KEYS,
+    ArrayRun,
+    Event,
+    Run,
+    compare_over_arrays,
+    compare_random_batches,
+    take_all_batches_by_arrays,
+    window_state,
+)
 from tests.random_cases import seeds
 
 WINDOWS = ("#length(1)", "#length(2)", "#length(5)", "#keepall", "#time(1 sec)", "#time(2 sec)")
@@ -34,8 +44,7 @@ class Joined:
 
 @pytest.fixture(autouse=True)
 def _arrays_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_library, "LEAST", 1)
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    take_all_batches_by_arrays(monkeypatch)
     run = vectorized_join.VectorizedJoin.run
 
     def counted(*arguments: Any) -> Any:
@@ -97,23 +106,15 @@ def random_history(random: Random, epl: str) -> list[Event]:
     return events
 
 
-def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> Run:
-    """Run events one by one and over arrays (see `compare_runs`), and return the latter run."""
-    run = ArrayRun(epl)
-    compare_runs(Run(epl), run, events, cuts, exact_state, stepping=stepping, read=read)
-    return run
-
-
 def exact_state(run: Run) -> list[Any]:
     """The windows, relations with their indexes, ordinals and due times of the streams."""
     statement = run.runtime.statements["s"]
     view = statement.state.view
     state: list[Any] = [view.due, statement.timed.due, statement.timed.missing(run.runtime.now)]
-    for own, relation in zip(view.states, view.relations, strict=True):
-        indexes = [comparable(list(map(list, sorted(index.table.items(), key=repr)))) for index in relation.indexes]
-        rows = comparable(list(relation.rows.items()))
-        state.append((own.ordinal, own.view.due, comparable(list(own.view.contents())), rows, indexes))
-    return state
+    return state + [window_state(own, relation) for own, relation in zip(view.states, view.relations, strict=True)]
+
+
+compare = partial(compare_over_arrays, exact_state)
 
 
 @pytest.mark.parametrize("seed", seeds(8))
@@ -122,9 +123,7 @@ def test_batches_are_as_events_one_by_one(seed: int) -> None:
     for _ in range(60):
         epl = random_statement(random)
         events = random_history(random, epl)
-        cuts = [random.randint(1, 70) for _ in range(random.randint(0, 4))]
-        not_a_number = any(event.values.get("d") != event.values.get("d") for event in events)
-        compare(epl, events, cuts, stepping=random.random() < 0.6, read=0 if not_a_number else random.randint(0, 2))
+        compare_random_batches(random, exact_state, epl, events)
     assert Joined.batches > 40
     assert Joined.rows > 100
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -10,10 +11,20 @@ import pytest
 
 from cepbook.engine.config import Config
 from cepbook.engine.recognize import recognized_batch
-from cepbook.engine.replay import batch_replayer, statement_pass
+from cepbook.engine.replay import statement_pass
 from cepbook.engine.vectorized import kernel_library, partitioned_rows, row_matches
 from cepbook.errors import StatementError
-from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, compare_runs
+from tests.engine.histories import (
+    GAPS,
+    KEYS,
+    ArrayRun,
+    Event,
+    Run,
+    comparable,
+    compare_over_arrays,
+    compare_random_batches,
+    take_all_batches_by_arrays,
+)
 
 PATTERNS = (
     "X Y", "X Y Z", "X Y+ Z", "X Y* Z", "X Y? Z", "X Y{2,} Z", "X{2} Y", "(X Y)+ Z", "X (Y|Z)", "X (Y|Z) X", "X+",
@@ -44,8 +55,7 @@ DOUBLES = (None, 0.5, 1.0, -2.0, 7.25, -0.0, math.inf)
 
 @pytest.fixture(autouse=True)
 def _arrays_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_library, "LEAST", 1)
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    take_all_batches_by_arrays(monkeypatch)
     monkeypatch.setattr(partitioned_rows, "LEAST_ROWS", 0)
     monkeypatch.setattr(statement_pass, "recognized_batch", _counted(recognized_batch.recognized_batch))
     Recognized.batches = Recognized.columns = 0
@@ -113,18 +123,9 @@ def test_batches_are_as_events_one_by_one(seed: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(row_matches, "kernels", lambda _: kernels)
     for _ in range(60):
         epl, events = random_statement(random), random_history(random)
-        cuts = [random.randint(1, 60) for _ in range(random.randint(0, 4))]
-        not_a_number = any(event.values["d"] != event.values["d"] for event in events)  # which does not equal itself
-        compare(epl, events, cuts, stepping=random.random() < 0.5, read=0 if not_a_number else random.randint(0, 2))
+        compare_random_batches(random, exact_state, epl, events, cut=60, steps=0.5)
     assert Recognized.batches > 60
     assert Recognized.columns > 20
-
-
-def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> Run:
-    """Run events one by one and by arrays (see `compare_runs`), and return the latter run."""
-    run = ArrayRun(epl)
-    compare_runs(Run(epl), run, events, cuts, exact_state, stepping=stepping, read=read)
-    return run
 
 
 def exact_state(run: Run) -> list[Any]:
@@ -137,6 +138,9 @@ def exact_state(run: Run) -> list[Any]:
         rows = [(*match[:3], view.form.named(match[3]), *match[4:]) for match in matches]
         partitions.append((comparable(key), comparable(rows), comparable(partition.before)))
     return [partitions, view.size, view.serial, state.ordinal]
+
+
+compare = partial(compare_over_arrays, exact_state)
 
 
 FORMS = {

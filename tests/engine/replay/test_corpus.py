@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized import kernel_library
 from cepbook.engine.vectorized.stream_forms import VectorizedForm
@@ -23,7 +22,7 @@ from cepbook.testing.runner import run
 from cepbook.testing.scenario import case_sections, parse_case
 from cepbook.testing.sweep import scenario_files
 from cepbook.testing.values import Row
-from tests.engine.histories import Event, Recorder, comparable, slices
+from tests.engine.histories import Event, Recorder, comparable, slices, take_all_batches_by_arrays
 from tests.random_cases import part
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -172,8 +171,7 @@ def differences(section: Section, path: Path) -> list[str]:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_traces_in_batches(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_library.kernels(wait=True) is not None, kernel_library.missing_reason()
-    monkeypatch.setattr(kernel_library, "LEAST", 1)
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    take_all_batches_by_arrays(monkeypatch)
     monkeypatch.setattr(ReplayingEngine, "batches", 0)
     cases = [(path, s) for path in scenario_files(CORPUS / folder) for s in case_sections(path.read_text("utf-8"))]
     assert [text for path, section in part(cases) for text in differences(section, path)] == []

@@ -10,12 +10,21 @@ import numpy as np
 import pytest
 
 from cepbook.engine.patterns import statement_pattern
-from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Config, Runtime
-from cepbook.engine.vectorized import chain_matches, kernel_library
+from cepbook.engine.vectorized import chain_matches
 from cepbook.engine.vectorized.array_columns import ArrayColumns, ComputedColumn
 from cepbook.engine.vectorized.column_batch import ColumnBatch
-from tests.engine.histories import GAPS, SCHEMA, ArrayRun, Event, Run, array_of, run_both, slices
+from tests.engine.histories import (
+    GAPS,
+    SCHEMA,
+    ArrayRun,
+    Event,
+    Run,
+    array_of,
+    run_both,
+    slices,
+    take_all_batches_by_arrays,
+)
 from tests.engine.histories import KEYS as TEXTS
 from tests.engine.sinks import Deltas
 
@@ -50,8 +59,7 @@ class Chains:
 
 @pytest.fixture(autouse=True)
 def _arrays_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_library, "LEAST", 1)
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    take_all_batches_by_arrays(monkeypatch)
     follow = statement_pattern.StatementPattern.follow
 
     def counted(*arguments: Any) -> Any:

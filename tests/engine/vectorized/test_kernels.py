@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Runtime
 from cepbook.engine.vectorized import kernel_library, vectorized_statement
 from cepbook.engine.vectorized.array_columns import ArrayColumns, TextColumn
 from cepbook.engine.vectorized.column_batch import ColumnBatch
 from cepbook.engine.vectorized.row_store import ValueCodes
-from tests.engine.histories import GAPS, KEYS, Event, Run, array_of, comparable, run_both
+from tests.engine.histories import GAPS, KEYS, Event, Run, array_of, comparable, run_both, take_all_batches_by_arrays
 
 GROUP_KEYS = ("k", "x", "n", "g", "k, g", "x, k", "n, x, k")
 WINDOWS = ("", "#length(1)", "#length(3)", "#time(1 sec)", "#time(7 msec)", "#keepall")
@@ -46,8 +45,7 @@ DOUBLES = (None, 0.0, -0.0, 0.1, 0.2, 1e308, -1e308, 5e-324, math.inf, -math.inf
 @pytest.fixture(autouse=True)
 def _kernels_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_library.kernels(wait=True) is not None, kernel_library.missing_reason()
-    monkeypatch.setattr(kernel_library, "LEAST", 1)
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    take_all_batches_by_arrays(monkeypatch)
     run = vectorized_statement.VectorizedStatement.run
 
     def counted(self: vectorized_statement.VectorizedStatement, *arguments: Any) -> Any:

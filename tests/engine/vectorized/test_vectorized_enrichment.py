@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
 
-from cepbook.engine.replay import batch_replayer
 from cepbook.engine.runtime import Config
 from cepbook.engine.vectorized import kernel_library, stream_rows, vectorized_enrichment, vectorized_streams
-from tests.engine.histories import GAPS, KEYS, ArrayRun, Event, Run, comparable, compare_runs
+from tests.engine.histories import (
+    GAPS,
+    KEYS,
+    ArrayRun,
+    Event,
+    Run,
+    compare_over_arrays,
+    compare_random_batches,
+    compare_runs,
+    take_all_batches_by_arrays,
+    window_state,
+)
 from tests.random_cases import seeds
 
 WINDOWS = ("#length(1)", "#length(3)", "#length(6)", "#keepall", "#time(1 sec)", "#time(3 sec)")
@@ -38,8 +49,7 @@ class Enriched:
 @pytest.fixture(autouse=True)
 def _arrays_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_library.kernels(wait=True) is not None, kernel_library.missing_reason()
-    monkeypatch.setattr(kernel_library, "LEAST", 1)
-    monkeypatch.setattr(batch_replayer, "event_loop_pays", lambda *_: False)
+    take_all_batches_by_arrays(monkeypatch)
     run = vectorized_enrichment.VectorizedEnrichment.run
 
     def counted(*arguments: Any) -> Any:
@@ -99,23 +109,14 @@ def random_history(random: Random, epl: str) -> list[Event]:
     return events
 
 
-def compare(epl: str, events: list[Event], cuts: list[int], *, stepping: bool, read: int) -> Run:
-    """Run events one by one and over arrays (see `compare_runs`), and return the latter run."""
-    run = ArrayRun(epl)
-    compare_runs(Run(epl), run, events, cuts, exact_state, stepping=stepping, read=read)
-    return run
-
-
 def exact_state(run: Run) -> list[Any]:
     """Windows, relations with their indexes, ordinals and due times of the subqueries."""
     statement = run.runtime.statements["s"]
     state: list[Any] = [statement.state.ordinal, statement.timed.due, statement.timed.missing(run.runtime.now)]
-    for own in statement.state.subqueries:
-        relation = own.relation
-        indexes = [comparable(list(map(list, sorted(index.table.items(), key=repr)))) for index in relation.indexes]
-        rows = comparable(list(relation.rows.items()))
-        state.append((own.ordinal, getattr(own.view, "due", 0), comparable(list(own.view.contents())), rows, indexes))
-    return state
+    return state + [window_state(own, own.relation) for own in statement.state.subqueries]
+
+
+compare = partial(compare_over_arrays, exact_state)
 
 
 @pytest.mark.parametrize("seed", seeds(8))
@@ -124,9 +125,7 @@ def test_batches_are_as_events_one_by_one(seed: int) -> None:
     for _ in range(60):
         epl = random_statement(random)
         events = random_history(random, epl)
-        cuts = [random.randint(1, 70) for _ in range(random.randint(0, 4))]
-        not_a_number = any(event.values.get("d") != event.values.get("d") for event in events)
-        compare(epl, events, cuts, stepping=random.random() < 0.6, read=0 if not_a_number else random.randint(0, 2))
+        compare_random_batches(random, exact_state, epl, events)
     assert Enriched.batches > 20
     assert Enriched.rows > 100
 
